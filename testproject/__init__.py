@@ -1,0 +1,1 @@
+"""A Django project that uses every feature of django_workqueue."""
