@@ -1,0 +1,233 @@
+"""
+The settings dict ``WORKQUEUE``, read into frozen dataclasses.
+
+Durations are seconds or ``timedelta``. ``get_settings()`` is cached and follows ``override_settings``;
+``find_faults()`` is what the system checks report.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from .domain.policies import BackoffPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePolicy:
+    """What holds for the jobs of one queue."""
+
+    lease: timedelta = timedelta(seconds=30)
+    """How long a claim holds without renewal: the longest silence of a worker before its work is given away."""
+    max_lease: timedelta = timedelta(hours=1)
+    """How long renewals may go on in all: the longest that one attempt may run."""
+    max_attempts: int = 5
+    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    retention: timedelta = timedelta(days=1)
+    """How long finished jobs and their results are kept; zero deletes them in the completing statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole of ``WORKQUEUE``. ``policy`` holds the defaults, ``queues`` what single queues override."""
+
+    database: str = "default"
+    policy: QueuePolicy = field(default_factory=QueuePolicy)
+    queues: Mapping[str, QueuePolicy] = field(default_factory=dict)
+    heartbeat: timedelta | None = None
+    """Time between two renewals; None takes a third of the shortest lease."""
+    dead_retention: timedelta | None = None
+    """How long dead letters are kept; None, the default, keeps them for ever."""
+    max_payload_bytes: int = 256 * 1024
+    unknown_task_patience: timedelta = timedelta(hours=1)
+    """How long a job whose task no worker knows is put off before it becomes a dead letter."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Former dotted path of a task -> its present one."""
+    poll_interval: timedelta = timedelta(seconds=1)
+    reap_interval: timedelta = timedelta(seconds=5)
+
+    def queue(self, name: str) -> QueuePolicy:
+        """Return the policy of the queue called ``name``."""
+        return self.queues.get(name, self.policy)
+
+    @property
+    def beat(self) -> timedelta:
+        """Time between two renewals of the leases that a worker holds."""
+        return self.heartbeat or min(policy.lease for policy in (self.policy, *self.queues.values())) / 3
+
+
+class Fault(NamedTuple):
+    """One thing wrong with ``WORKQUEUE``: which key, what is wrong, what to do."""
+
+    key: str
+    message: str
+    hint: str
+
+
+def _seconds(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        duration = value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        duration = timedelta(seconds=value)
+    else:
+        raise ValueError("must be a timedelta or a number of seconds")
+    if duration < timedelta():
+        raise ValueError("must not be negative")
+    return duration
+
+
+def _positive_seconds(value: Any) -> timedelta:
+    duration = _seconds(value)
+    if not duration:
+        raise ValueError("must be more than zero")
+    return duration
+
+
+def _optional_seconds(value: Any) -> timedelta | None:
+    return None if value is None else _positive_seconds(value)
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 32767:
+        raise ValueError("must be a whole number from 1 to 32767")
+    return value
+
+
+def _byte_count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError("must be a whole number of bytes, at least 1")
+    return value
+
+
+def _share(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1")
+    return float(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("must be a non-empty string")
+    return value
+
+
+def _names(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(part, str) for pair in value.items() for part in pair
+    ):
+        raise ValueError("must map former dotted paths to present ones")
+    return dict(value)
+
+
+Parser = Callable[[Any], Any]
+
+BACKOFF_KEYS: dict[str, tuple[str, Parser]] = {
+    "BACKOFF": ("base", _seconds),
+    "BACKOFF_CAP": ("cap", _seconds),
+    "JITTER": ("jitter", _share),
+}
+POLICY_KEYS: dict[str, tuple[str, Parser]] = {
+    "LEASE": ("lease", _positive_seconds),
+    "MAX_LEASE": ("max_lease", _positive_seconds),
+    "MAX_ATTEMPTS": ("max_attempts", _count),
+    "RETENTION": ("retention", _seconds),
+}
+APP_KEYS: dict[str, tuple[str, Parser]] = {
+    "DATABASE": ("database", _name),
+    "HEARTBEAT": ("heartbeat", _optional_seconds),
+    "DEAD_RETENTION": ("dead_retention", _optional_seconds),
+    "MAX_PAYLOAD_BYTES": ("max_payload_bytes", _byte_count),
+    "UNKNOWN_TASK_PATIENCE": ("unknown_task_patience", _seconds),
+    "ALIASES": ("aliases", _names),
+    "POLL_INTERVAL": ("poll_interval", _positive_seconds),
+    "REAP_INTERVAL": ("reap_interval", _positive_seconds),
+}
+QUEUE_KEYS = POLICY_KEYS.keys() | BACKOFF_KEYS.keys()
+ALL_KEYS = QUEUE_KEYS | APP_KEYS.keys() | {"QUEUES"}
+
+
+class _Reader:
+    """Reads a raw dict and collects what is wrong with it instead of stopping at the first fault."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def settings(self, raw: Any) -> Settings:
+        if not isinstance(raw, Mapping):
+            self._fault("WORKQUEUE", "must be a dict", f"It is {raw!r}.")
+            return Settings()
+        self._unknown(raw, ALL_KEYS, "WORKQUEUE")
+        policy = self._policy(raw, QueuePolicy(), "WORKQUEUE")
+        return Settings(
+            policy=policy, queues=self._queues(raw, policy), **self._values(raw, APP_KEYS, "WORKQUEUE")
+        )
+
+    def _queues(self, raw: Mapping[str, Any], policy: QueuePolicy) -> dict[str, QueuePolicy]:
+        queues = raw.get("QUEUES", {})
+        if not isinstance(queues, Mapping) or not all(isinstance(each, Mapping) for each in queues.values()):
+            self._fault("WORKQUEUE['QUEUES']", "must map queue names to dicts", f"It is {queues!r}.")
+            return {}
+        return {name: self._queue(name, overrides, policy) for name, overrides in queues.items()}
+
+    def _queue(self, name: str, raw: Mapping[str, Any], policy: QueuePolicy) -> QueuePolicy:
+        where = f"WORKQUEUE['QUEUES'][{name!r}]"
+        self._unknown(raw, QUEUE_KEYS, where)
+        return self._policy(raw, policy, where)
+
+    def _policy(self, raw: Mapping[str, Any], base: QueuePolicy, where: str) -> QueuePolicy:
+        backoff = replace(base.backoff, **self._values(raw, BACKOFF_KEYS, where))
+        return replace(base, backoff=backoff, **self._values(raw, POLICY_KEYS, where))
+
+    def _values(
+        self, raw: Mapping[str, Any], keys: dict[str, tuple[str, Parser]], where: str
+    ) -> dict[str, Any]:
+        values = {}
+        for key, (attribute, parse) in keys.items():
+            if key in raw:
+                try:
+                    values[attribute] = parse(raw[key])
+                except (ValueError, OverflowError) as error:
+                    self._fault(f"{where}[{key!r}]", str(error), f"It is {raw[key]!r}.")
+        return values
+
+    def _unknown(self, raw: Mapping[str, Any], known: Any, where: str) -> None:
+        for key in sorted(raw.keys() - known, key=str):
+            close = difflib.get_close_matches(str(key).upper(), known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(sorted(known))}."
+            self._fault(f"{where}[{key!r}]", "is not a setting", hint)
+
+    def _fault(self, key: str, message: str, hint: str) -> None:
+        self.faults.append(Fault(key, message, hint))
+
+
+def find_faults() -> list[Fault]:
+    """Return everything wrong with the shape of ``WORKQUEUE``; empty when it can be used."""
+    reader = _Reader()
+    reader.settings(getattr(django_settings, "WORKQUEUE", {}))
+    return reader.faults
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """Return the settings in force. Raises ImproperlyConfigured naming the first key that cannot be used."""
+    reader = _Reader()
+    settings = reader.settings(getattr(django_settings, "WORKQUEUE", {}))
+    if reader.faults:
+        key, message, hint = reader.faults[0]
+        raise ImproperlyConfigured(f"{key} {message}. {hint}")
+    return settings
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_kwargs: Any) -> None:
+    if setting == "WORKQUEUE":
+        get_settings.cache_clear()

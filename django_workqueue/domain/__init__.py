@@ -1,0 +1,1 @@
+"""Pure rules of the queue: no models, no database, no threads."""

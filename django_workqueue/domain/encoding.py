@@ -1,0 +1,109 @@
+"""
+Arguments and results as strict JSON: what would not come back equal, and of the same type, is refused by name.
+
+Stored as text, since a database's own JSON type may change a value on the way: PostgreSQL's ``jsonb`` gives the
+float ``1e22`` back as an integer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from ..exceptions import PayloadError, PayloadTooLargeError
+
+# Numbers beyond this many digits are refused by Python's own int parser (sys.int_info.default_max_str_digits).
+_MAX_INT_BITS = 14_000
+_MAX_DEPTH = 100
+
+
+def encode(value: Any, path: str, max_bytes: int) -> str:
+    """
+    Return ``value`` as JSON text.
+
+    ``path`` is what the value is called in errors. Raises PayloadError for anything that JSON would not give back
+    unchanged, and PayloadTooLargeError past ``max_bytes`` of UTF-8.
+    """
+    _check(value, path, _MAX_DEPTH)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > max_bytes:
+        raise PayloadTooLargeError(
+            path,
+            f"takes {size:,} bytes as JSON; the limit is {max_bytes:,} (WORKQUEUE['MAX_PAYLOAD_BYTES']). "
+            "Store the data elsewhere and pass its id.",
+        )
+    return text
+
+
+def decode(text: str, expected: type) -> Any:
+    """Return the value of the JSON ``text``. Raises ValueError when it is not JSON of type ``expected``."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(value, expected):
+        raise ValueError(f"is {type(value).__name__}, expected {expected.__name__}")  # noqa: TRY004 - one error for all bad text
+    return value
+
+
+def _check(value: Any, path: str, depth: int) -> None:
+    kind = type(value)
+    if kind is str:
+        _check_text(value, path)
+    elif kind is float:
+        if not math.isfinite(value):
+            raise PayloadError(path, f"is {value!r}, which JSON does not have. Pass None or a string.")
+    elif kind is int:
+        if value.bit_length() > _MAX_INT_BITS:
+            raise PayloadError(path, "is an integer too long to be read back. Pass it as a string.")
+    elif kind is dict or kind is list:
+        if not depth:
+            raise PayloadError(path, f"is nested more than {_MAX_DEPTH} levels deep. Flatten it.")
+        _check_members(value, path, depth - 1)
+    elif kind is not bool and value is not None:
+        raise PayloadError(path, _explain(value))
+
+
+def _check_members(value: dict[Any, Any] | list[Any], path: str, depth: int) -> None:
+    if isinstance(value, list):
+        for index, member in enumerate(value):
+            _check(member, f"{path}[{index}]", depth)
+        return
+    for key, member in value.items():
+        if type(key) is not str:
+            raise PayloadError(
+                path, f"has the key {key!r} of type {_name(key)}; JSON turns it into a string. Use str keys."
+            )
+        _check_text(key, f"the key {key!r} of {path}")
+        _check(member, f"{path}[{key!r}]", depth)
+
+
+def _check_text(text: str, path: str) -> None:
+    if "\x00" in text:
+        raise PayloadError(path, "holds a NUL character, which databases cannot store. Remove it.")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise PayloadError(
+                path, "holds half of a surrogate pair, which is not text. Remove it."
+            ) from None
+
+
+def _explain(value: Any) -> str:
+    name = _name(value)
+    for base in (str, int, float, list, dict):
+        if isinstance(value, base):
+            return (
+                f"is of type {name}, which JSON would give back as plain {base.__name__}. Convert it first."
+            )
+    if isinstance(value, tuple):
+        return "is of type tuple, which JSON would give back as a list. Pass a list."
+    return f"is of type {name}, which JSON does not have. Pass its id, or a string that the task turns back."
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,90 @@
+"""What a worker holds and what came of it: plain values that cross threads, never ORM objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from .states import DeathReason, FailureKind
+
+
+class ClaimedJob(NamedTuple):
+    """One job under a lease, as the claim statement answers it. ``lease_id`` is the fence of every later write."""
+
+    id: UUID
+    queue: str
+    tenant: str
+    task: str
+    args: str
+    """JSON text of a list, exactly as encoded at enqueue."""
+    kwargs: str
+    """JSON text of an object."""
+    priority: int
+    ready_at: datetime
+    attempts: int
+    """Claims so far, this one included: the attempt number, from 1."""
+    max_attempts: int
+    metadata: str
+    last_error: str
+    enqueued_at: datetime
+    lapses: int
+    dedupe_key: str | None
+    lease_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The task returned. ``result`` is JSON text; ``started_at`` and ``run_seconds`` come from the worker."""
+
+    result: str
+    run_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The attempt failed. Text only: an exception object may hold sockets, or be impossible to rebuild elsewhere."""
+
+    kind: FailureKind
+    error_class: str = ""
+    """Dotted path of the exception's class; empty when there was none."""
+    message: str = ""
+    traceback: str = ""
+    run_seconds: float = 0.0
+    retry_after: timedelta | None = None
+    """The delay that the task itself asked for; None leaves it to the backoff policy."""
+
+    @property
+    def summary(self) -> str:
+        """One line for ``last_error``: the class's short name and the message."""
+        name = self.error_class.rpartition(".")[2] or self.kind.value
+        return f"{name}: {self.message}" if self.message else name
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Put the job back, to be ready after ``delay``. ``counted`` False gives the attempt back."""
+
+    delay: timedelta
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Move the job to the dead letters."""
+
+    reason: DeathReason
+
+
+Decision = Retry | Bury
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One job with what came of it, ready to be written."""
+
+    job: ClaimedJob
+    outcome: Succeeded | Failed
+    retention: timedelta = field(default=timedelta())
+    """How long the finished row is kept; zero keeps none."""

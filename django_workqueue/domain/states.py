@@ -1,0 +1,44 @@
+"""The words that rows carry: states of a live job, endings, kinds of failure, reasons to die."""
+
+from __future__ import annotations
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class JobState(TextChoices):
+    """Where a live job stands. It goes scheduled -> ready -> leased, and back to either after a failed attempt."""
+
+    SCHEDULED = "scheduled", _("Scheduled")
+    READY = "ready", _("Ready")
+    LEASED = "leased", _("Leased")
+
+
+class Ending(TextChoices):
+    """How a finished job ended."""
+
+    SUCCEEDED = "succeeded", _("Succeeded")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
+class FailureKind(TextChoices):
+    """Why one attempt failed."""
+
+    ERROR = "error", _("Error")
+    TIMEOUT = "timeout", _("Timeout")
+    LAPSED = "lapsed", _("Lease lapsed")
+    CAPPED = "capped", _("Lease reached its cap")
+    ADOPTED = "adopted", _("Worker restarted")
+    INTERRUPTED = "interrupted", _("Interrupted by a stop")
+    REJECTED = "rejected", _("Rejected")
+    UNKNOWN_TASK = "unknown_task", _("Unknown task")
+    UNDECODABLE = "undecodable", _("Undecodable arguments")
+
+
+class DeathReason(TextChoices):
+    """Why a job stopped for good until a person decides."""
+
+    EXHAUSTED = "exhausted", _("Attempts used up")
+    REJECTED = "rejected", _("Rejected")
+    UNKNOWN_TASK = "unknown_task", _("Unknown task")
+    UNDECODABLE = "undecodable", _("Undecodable arguments")

@@ -1,0 +1,136 @@
+"""
+The errors of the queue, in one place to avoid import loops.
+
+::
+
+    WorkQueueError
+    ├── PayloadError (ValueError)        arguments, result or metadata that JSON would not give back unchanged
+    │   └── PayloadTooLargeError
+    ├── InvalidJobError (ValueError)     a bad tenant, key, id, delay ... at enqueue
+    ├── QueueUnavailableError            the database cannot be reached
+    ├── LeaseLostError                   the worker's claim no longer holds
+    ├── JobNotFoundError (LookupError)   no such job, or not yours to see
+    ├── DuplicateJobError                a dead letter cannot come back: its key or id is live again
+    └── TaskNotRegisteredError (LookupError)
+
+    Reject, RetryAfter                   raised by a task to steer its own job; signals, not faults
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+
+
+class WorkQueueError(Exception):
+    """Base class of every error of this package."""
+
+    retryable = True
+    """Whether trying the same again may succeed; a task that lets it escape is retried only then."""
+
+
+class PayloadError(WorkQueueError, ValueError):
+    """A value would not come back from JSON as it went in. ``path`` names it, e.g. ``args[0]['when']``."""
+
+    retryable = False
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"{path} {problem}")
+
+
+class PayloadTooLargeError(PayloadError):
+    """The encoded arguments are larger than ``WORKQUEUE['MAX_PAYLOAD_BYTES']``."""
+
+
+class InvalidJobError(WorkQueueError, ValueError):
+    """An option of the job cannot be used; nothing was written."""
+
+    retryable = False
+
+
+class QueueUnavailableError(WorkQueueError):
+    """The database that holds the queue cannot be reached. Nothing was accepted; trying again may succeed."""
+
+    def __init__(self, operation: str, database: str) -> None:
+        self.operation = operation
+        self.database = database
+        super().__init__(
+            f"Could not {operation}: the database {database!r} cannot be reached. "
+            "Nothing was stored; try again, or look at its connection settings."
+        )
+
+
+LossReason = Literal["expired", "taken", "capped"]
+
+
+class LeaseLostError(WorkQueueError):
+    """A worker's claim no longer holds, so nothing that it reports about the job is recorded."""
+
+    retryable = False
+    _explanations: dict[str, str] = {
+        "expired": "it was not renewed in time",
+        "taken": "another worker holds the job",
+        "capped": "it reached its longest permitted total, WORKQUEUE['MAX_LEASE']",
+    }
+
+    def __init__(self, lease_id: int, reason: LossReason, *, job_id: Any = None, holder: str = "") -> None:
+        self.lease_id = lease_id
+        self.reason = reason
+        self.job_id = job_id
+        self.holder = holder
+        what = f"Lease {lease_id}" + (f" on job {job_id}" if job_id else "")
+        by = f" ({holder})" if holder else ""
+        super().__init__(
+            f"{what} is lost: {self._explanations[reason]}{by}. The job's other attempt is the one that counts."
+        )
+
+
+class JobNotFoundError(WorkQueueError, LookupError):
+    """There is no such job here, or it belongs to another tenant."""
+
+    retryable = False
+
+    def __init__(self, job_id: Any) -> None:
+        self.job_id = job_id
+        super().__init__(f"There is no job {str(job_id)!r} here.")
+
+
+class DuplicateJobError(WorkQueueError):
+    """A dead letter cannot come back while another live job has its id or its dedupe key."""
+
+    retryable = False
+
+    def __init__(self, job_id: Any, holder_id: Any) -> None:
+        self.job_id = job_id
+        self.holder_id = holder_id
+        super().__init__(
+            f"Job {job_id} cannot be requeued: job {holder_id} is live with the same id or dedupe key. "
+            "Let that one end first, or discard this one."
+        )
+
+
+class TaskNotRegisteredError(WorkQueueError, LookupError):
+    """A stored job names a task that this process cannot find."""
+
+    def __init__(self, path: str, problem: str = "") -> None:
+        self.path = path
+        because = f" ({problem})" if problem else ""
+        super().__init__(
+            f"No task {path!r} can be found{because}. Was it renamed or removed? Deploy its module to the workers, "
+            "or add its new path to WORKQUEUE['ALIASES']."
+        )
+
+
+class Reject(Exception):  # noqa: N818 - a signal that a task raises, not a fault of the package
+    """Raise inside a task: this job can never succeed, move it to the dead letters at once."""
+
+
+class RetryAfter(Exception):  # noqa: N818 - a signal that a task raises, not a fault of the package
+    """Raise inside a task: try again after ``delay`` (seconds or timedelta). Counts as an attempt."""
+
+    def __init__(self, delay: float | timedelta, message: str = "") -> None:
+        self.delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        if self.delay < timedelta():
+            raise ValueError(f"RetryAfter needs a delay of zero or more, not {delay!r}.")
+        super().__init__(message or f"Try again in {self.delay.total_seconds():g} s.")

@@ -1,0 +1,386 @@
+"""The tables of the queue."""
+
+import django.db.models.deletion
+import django.db.models.expressions
+import django.db.models.functions.datetime
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = []
+
+    operations = [
+        migrations.CreateModel(
+            name="Lease",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("queue", models.CharField(max_length=100, verbose_name="queue")),
+                ("acquired_at", models.DateTimeField(verbose_name="acquired")),
+                ("renewed_at", models.DateTimeField(verbose_name="renewed")),
+                ("expires_at", models.DateTimeField(verbose_name="expires")),
+                ("deadline_at", models.DateTimeField(verbose_name="deadline")),
+            ],
+            options={
+                "verbose_name": "lease",
+                "verbose_name_plural": "leases",
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="Queue",
+            fields=[
+                (
+                    "name",
+                    models.CharField(max_length=100, primary_key=True, serialize=False, verbose_name="name"),
+                ),
+                ("paused_at", models.DateTimeField(blank=True, null=True, verbose_name="paused")),
+                (
+                    "paused_by",
+                    models.CharField(blank=True, default="", max_length=150, verbose_name="paused by"),
+                ),
+                ("done", models.BigIntegerField(default=0, verbose_name="done")),
+                ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
+                ("dead", models.BigIntegerField(default=0, verbose_name="died")),
+                ("reaped", models.BigIntegerField(default=0, verbose_name="reaped")),
+                ("duplicates", models.BigIntegerField(default=0, verbose_name="duplicates suppressed")),
+            ],
+            options={
+                "verbose_name": "queue",
+                "verbose_name_plural": "queues",
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="Worker",
+            fields=[
+                (
+                    "id",
+                    models.CharField(max_length=200, primary_key=True, serialize=False, verbose_name="id"),
+                ),
+                ("name", models.CharField(max_length=100, verbose_name="name")),
+                ("host", models.CharField(max_length=255, verbose_name="host")),
+                ("pid", models.IntegerField(verbose_name="process id")),
+                ("queues", models.TextField(verbose_name="queues")),
+                ("slots", models.PositiveSmallIntegerField(verbose_name="slots")),
+                ("versions", models.CharField(max_length=200, verbose_name="versions")),
+                ("started_at", models.DateTimeField(verbose_name="started")),
+                ("seen_at", models.DateTimeField(verbose_name="seen")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("running", "Running"), ("stopping", "Stopping")],
+                        default="running",
+                        max_length=8,
+                        verbose_name="state",
+                    ),
+                ),
+                ("memory_bytes", models.BigIntegerField(default=0, verbose_name="memory in bytes")),
+                ("running", models.PositiveIntegerField(default=0, verbose_name="running")),
+                ("done", models.BigIntegerField(default=0, verbose_name="done")),
+                ("failed", models.BigIntegerField(default=0, verbose_name="failed")),
+            ],
+            options={
+                "verbose_name": "worker",
+                "verbose_name_plural": "workers",
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="DeadLetter",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
+                ("queue", models.CharField(max_length=100, verbose_name="queue")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("task", models.CharField(max_length=300, verbose_name="task")),
+                ("args", models.TextField(default="[]", verbose_name="arguments")),
+                ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
+                (
+                    "max_attempts",
+                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
+                ),
+                ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
+                (
+                    "dedupe_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
+                ),
+                (
+                    "dedupe_until_start",
+                    models.BooleanField(default=False, verbose_name="key is free at start"),
+                ),
+                (
+                    "enqueued_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
+                    ),
+                ),
+                ("metadata", models.TextField(default="{}", verbose_name="metadata")),
+                ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
+                (
+                    "reason",
+                    models.CharField(
+                        choices=[
+                            ("exhausted", "Attempts used up"),
+                            ("rejected", "Rejected"),
+                            ("unknown_task", "Unknown task"),
+                            ("undecodable", "Undecodable arguments"),
+                        ],
+                        max_length=12,
+                        verbose_name="reason",
+                    ),
+                ),
+                ("died_at", models.DateTimeField(verbose_name="died")),
+                ("acknowledged_at", models.DateTimeField(blank=True, null=True, verbose_name="acknowledged")),
+                (
+                    "acknowledged_by",
+                    models.CharField(blank=True, default="", max_length=150, verbose_name="acknowledged by"),
+                ),
+                ("note", models.TextField(blank=True, default="", verbose_name="note")),
+            ],
+            options={
+                "verbose_name": "dead letter",
+                "verbose_name_plural": "dead letters",
+                "permissions": (
+                    ("requeue_deadletter", "Can requeue dead letters"),
+                    ("discard_deadletter", "Can discard dead letters"),
+                ),
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["-died_at", "-id"], name="dwq_dead_newest")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Failure",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("job_id", models.UUIDField(verbose_name="job")),
+                ("attempt", models.PositiveSmallIntegerField(verbose_name="attempt")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("error", "Error"),
+                            ("timeout", "Timeout"),
+                            ("lapsed", "Lease lapsed"),
+                            ("capped", "Lease reached its cap"),
+                            ("adopted", "Worker restarted"),
+                            ("interrupted", "Interrupted by a stop"),
+                            ("rejected", "Rejected"),
+                            ("unknown_task", "Unknown task"),
+                            ("undecodable", "Undecodable arguments"),
+                        ],
+                        max_length=12,
+                        verbose_name="kind",
+                    ),
+                ),
+                (
+                    "error_class",
+                    models.CharField(blank=True, default="", max_length=300, verbose_name="error class"),
+                ),
+                ("message", models.TextField(blank=True, default="", verbose_name="message")),
+                ("traceback", models.TextField(blank=True, default="", verbose_name="traceback")),
+                ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("lease_id", models.BigIntegerField(verbose_name="lease")),
+                ("started_at", models.DateTimeField(verbose_name="started")),
+                ("failed_at", models.DateTimeField(verbose_name="failed")),
+                ("next_try_at", models.DateTimeField(blank=True, null=True, verbose_name="next try")),
+            ],
+            options={
+                "verbose_name": "failure",
+                "verbose_name_plural": "failures",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["job_id", "id"], name="dwq_failure_job")],
+            },
+        ),
+        migrations.CreateModel(
+            name="FinishedJob",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
+                ("queue", models.CharField(max_length=100, verbose_name="queue")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("task", models.CharField(max_length=300, verbose_name="task")),
+                ("args", models.TextField(default="[]", verbose_name="arguments")),
+                ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
+                (
+                    "max_attempts",
+                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
+                ),
+                ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
+                (
+                    "dedupe_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
+                ),
+                (
+                    "dedupe_until_start",
+                    models.BooleanField(default=False, verbose_name="key is free at start"),
+                ),
+                (
+                    "enqueued_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
+                    ),
+                ),
+                ("metadata", models.TextField(default="{}", verbose_name="metadata")),
+                ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[("succeeded", "Succeeded"), ("cancelled", "Cancelled")],
+                        max_length=9,
+                        verbose_name="outcome",
+                    ),
+                ),
+                ("result", models.TextField(default="null", verbose_name="result")),
+                ("worker", models.CharField(blank=True, default="", max_length=200, verbose_name="worker")),
+                ("started_at", models.DateTimeField(blank=True, null=True, verbose_name="started")),
+                ("finished_at", models.DateTimeField(verbose_name="finished")),
+                ("expires_at", models.DateTimeField(verbose_name="kept until")),
+            ],
+            options={
+                "verbose_name": "finished job",
+                "verbose_name_plural": "finished jobs",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["expires_at"], name="dwq_finished_expires")],
+            },
+        ),
+        migrations.CreateModel(
+            name="QueueMinute",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("queue", models.CharField(max_length=100, verbose_name="queue")),
+                ("task", models.CharField(max_length=300, verbose_name="task")),
+                ("minute", models.DateTimeField(verbose_name="minute")),
+                ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("done", models.PositiveIntegerField(default=0, verbose_name="done")),
+                ("failed", models.PositiveIntegerField(default=0, verbose_name="failed attempts")),
+                ("dead", models.PositiveIntegerField(default=0, verbose_name="died")),
+                ("wait_histogram", models.TextField(default="", verbose_name="waits")),
+                ("run_histogram", models.TextField(default="", verbose_name="runs")),
+            ],
+            options={
+                "verbose_name": "minute of a queue",
+                "verbose_name_plural": "minutes of queues",
+                "default_permissions": ("view",),
+                "constraints": [
+                    models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Job",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
+                ("queue", models.CharField(max_length=100, verbose_name="queue")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("task", models.CharField(max_length=300, verbose_name="task")),
+                ("args", models.TextField(default="[]", verbose_name="arguments")),
+                ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
+                (
+                    "max_attempts",
+                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
+                ),
+                ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
+                (
+                    "dedupe_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
+                ),
+                (
+                    "dedupe_until_start",
+                    models.BooleanField(default=False, verbose_name="key is free at start"),
+                ),
+                (
+                    "enqueued_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
+                    ),
+                ),
+                ("metadata", models.TextField(default="{}", verbose_name="metadata")),
+                ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("scheduled", "Scheduled"), ("ready", "Ready"), ("leased", "Leased")],
+                        default="ready",
+                        max_length=9,
+                        verbose_name="state",
+                    ),
+                ),
+                (
+                    "ready_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="ready"
+                    ),
+                ),
+                ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
+                (
+                    "rank",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.expressions.CombinedExpression(
+                            models.F("priority"), "*", models.Value(-1)
+                        ),
+                        output_field=models.SmallIntegerField(),
+                        verbose_name="rank",
+                    ),
+                ),
+                (
+                    "lease",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="jobs",
+                        to="django_workqueue.lease",
+                        verbose_name="lease",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "job",
+                "verbose_name_plural": "jobs",
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "ready")),
+                        fields=["queue", "tenant", "rank", "ready_at", "id"],
+                        name="dwq_job_ready",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "scheduled")),
+                        fields=["ready_at"],
+                        name="dwq_job_scheduled",
+                    ),
+                    models.Index(
+                        condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("priority__range", (-100, 100))), name="dwq_job_priority"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("lease__isnull", False), ("state", "leased")),
+                            models.Q(("lease__isnull", True), ("state__in", ("scheduled", "ready"))),
+                            _connector="OR",
+                        ),
+                        name="dwq_job_leased_has_lease",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("dedupe_key__isnull", False)),
+                        fields=("queue", "tenant", "dedupe_key"),
+                        name="dwq_job_dedupe",
+                    ),
+                ],
+            },
+        ),
+    ]

@@ -1,0 +1,11 @@
+"""The rows of the queue. Fields, constraints, indexes and reading words only: every write is in ``store/``."""
+
+from .dead_letter import DeadLetter
+from .failure import Failure
+from .finished_job import FinishedJob
+from .job import Job
+from .lease import Lease
+from .queue import Queue, QueueMinute
+from .worker import Worker
+
+__all__ = ["DeadLetter", "Failure", "FinishedJob", "Job", "Lease", "Queue", "QueueMinute", "Worker"]

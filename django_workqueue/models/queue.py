@@ -1,0 +1,62 @@
+"""Queues, their pauses and counters, and the rollups per minute that every statistic reads."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from .base import NAME_LENGTH, TASK_LENGTH, WORKER_LENGTH
+
+
+class Queue(models.Model):
+    """A queue that was used or configured. Counters only grow, and are written in batches."""
+
+    name = models.CharField(_("name"), max_length=NAME_LENGTH, primary_key=True)
+    paused_at = models.DateTimeField(_("paused"), null=True, blank=True)
+    paused_by = models.CharField(_("paused by"), max_length=150, blank=True, default="")
+    done = models.BigIntegerField(_("done"), default=0)
+    failed = models.BigIntegerField(_("failed attempts"), default=0)
+    dead = models.BigIntegerField(_("died"), default=0)
+    reaped = models.BigIntegerField(_("reaped"), default=0)
+    duplicates = models.BigIntegerField(_("duplicates suppressed"), default=0)
+
+    class Meta:
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QueueMinute(models.Model):
+    """
+    What one worker did in one queue, to one task, in one minute.
+
+    Each worker keeps its own row and writes it whole, so that a repeated write changes nothing and no two workers
+    wait for each other; readers add up.
+    ``wait_histogram`` and ``run_histogram`` count jobs by how long they waited and ran: one number per power of
+    two of milliseconds, from 1 ms up, separated by commas.
+    """
+
+    id = models.BigAutoField(_("id"), primary_key=True)
+    queue = models.CharField(_("queue"), max_length=NAME_LENGTH)
+    task = models.CharField(_("task"), max_length=TASK_LENGTH)
+    minute = models.DateTimeField(_("minute"))
+    worker = models.CharField(_("worker"), max_length=WORKER_LENGTH)
+    done = models.PositiveIntegerField(_("done"), default=0)
+    failed = models.PositiveIntegerField(_("failed attempts"), default=0)
+    dead = models.PositiveIntegerField(_("died"), default=0)
+    wait_histogram = models.TextField(_("waits"), default="")
+    run_histogram = models.TextField(_("runs"), default="")
+
+    class Meta:
+        verbose_name = _("minute of a queue")
+        verbose_name_plural = _("minutes of queues")
+        default_permissions = ("view",)
+        constraints = (
+            models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.task} {self.minute:%Y-%m-%d %H:%M}"

@@ -1,0 +1,44 @@
+"""Worker processes, as they report themselves."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from .base import NAME_LENGTH, WORKER_LENGTH
+
+
+class WorkerState(models.TextChoices):
+    """What a worker process is doing."""
+
+    RUNNING = "running", _("Running")
+    STOPPING = "stopping", _("Stopping")
+
+
+class Worker(models.Model):
+    """One start of one worker process. The id is fresh at every start: two containers may share host name and pid."""
+
+    id = models.CharField(_("id"), max_length=WORKER_LENGTH, primary_key=True)
+    name = models.CharField(_("name"), max_length=NAME_LENGTH)
+    host = models.CharField(_("host"), max_length=255)
+    pid = models.IntegerField(_("process id"))
+    queues = models.TextField(_("queues"))
+    slots = models.PositiveSmallIntegerField(_("slots"))
+    versions = models.CharField(_("versions"), max_length=200)
+    started_at = models.DateTimeField(_("started"))
+    seen_at = models.DateTimeField(_("seen"))
+    state = models.CharField(
+        _("state"), max_length=8, choices=WorkerState.choices, default=WorkerState.RUNNING
+    )
+    memory_bytes = models.BigIntegerField(_("memory in bytes"), default=0)
+    running = models.PositiveIntegerField(_("running"), default=0)
+    done = models.BigIntegerField(_("done"), default=0)
+    failed = models.BigIntegerField(_("failed"), default=0)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.id
