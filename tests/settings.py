@@ -42,7 +42,9 @@ def postgresql_database() -> dict[str, Any]:
     """Return the database of ``DATABASE_URL`` or of a throwaway server; there is no third way."""
     entry = database(ensure_database_url())
     if not entry["ENGINE"].endswith("postgresql"):
-        msg = f"WORKQUEUE_TEST_DB is 'postgresql', but DATABASE_URL names {entry['ENGINE']!r}. Unset one of them."
+        msg = (
+            f"WORKQUEUE_TEST_DB is 'postgresql', but DATABASE_URL is {entry['ENGINE']!r}. Unset one of them."
+        )
         raise ImproperlyConfigured(msg)
     return entry
 
@@ -61,7 +63,7 @@ def test_database() -> dict[str, Any]:
 DATABASES = {"default": test_database()}
 INSTALLED_APPS = [*INSTALLED_APPS, "tests"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-SECRET_KEY = "tests"  # noqa: S105
+SECRET_KEY = "tests"
 
 # What the test project sets for its own demonstration must not leak into the suite.
 WORKQUEUE: dict[str, Any] = {}
