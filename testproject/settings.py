@@ -1,6 +1,5 @@
 """Settings of the test project, read from the environment or from a ``.env`` file beside ``manage.py``."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +44,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django_workqueue",
+    "testproject.shop",
 ]
 if django.VERSION < (6, 0):
     INSTALLED_APPS.append("django_tasks")
-if find_spec("testproject.shop"):
-    INSTALLED_APPS.append("testproject.shop")
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -79,3 +77,17 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 TASKS = {"default": {"BACKEND": "django_workqueue.backend.WorkQueueBackend", "QUEUES": []}}
+WORKQUEUE = env.json("WORKQUEUE", default={})
+
+#: Where e-mails are written instead of being sent, one file each.
+OUTBOX = Path(env.str("OUTBOX", default=str(BASE_DIR / "outbox")))
+if django.VERSION < (6, 1):
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = OUTBOX
+else:
+    MAILERS = {
+        "default": {
+            "BACKEND": "django.core.mail.backends.filebased.EmailBackend",
+            "OPTIONS": {"file_path": OUTBOX},
+        },
+    }
