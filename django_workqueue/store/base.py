@@ -1,0 +1,83 @@
+"""What every statement stands on: one database, its clock, its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, models, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import Expression
+from django.utils import timezone
+
+from ..exceptions import QueueUnavailableError
+
+
+class Literal(models.Value):
+    """
+    A word written into the SQL text instead of bound as a parameter.
+
+    A partial index is used only where the planner can prove its condition, and it proves nothing about a
+    parameter whose value it does not know.
+    """
+
+    def as_sql(self, *_args: Any, **_kwargs: Any) -> tuple[str, list[Any]]:
+        """Return the quoted word. Only for our own state names, never for data."""
+        word = str(self.value)
+        if not word.isidentifier():
+            raise ValueError(f"{word!r} is not a word to be written into SQL.")
+        return f"'{word}'", []
+
+
+class BaseStore:
+    """One database that holds a queue, as seen from one thread. Subclasses in this package add the statements."""
+
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+        self.alias = alias
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        """The calling thread's own connection."""
+        return connections[self.alias]
+
+    def now(self) -> datetime:
+        """Return the time by the clock that stamps and judges every row of this database."""
+        return timezone.now()
+
+    def clock(self) -> datetime | Expression:
+        """Return the same time for use inside a statement."""
+        return self.now()
+
+    def prepare(self) -> None:
+        """Make the calling thread's connection fit for a worker's statements. Cheap when it already is."""
+        self.connection.close_if_unusable_or_obsolete()
+        self.connection.ensure_connection()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run a block in one transaction, joining the caller's where there is one."""
+        with transaction.atomic(using=self.alias):
+            yield
+
+    def on_commit(self, func: Any) -> None:
+        """Call ``func()`` once the caller's transaction is committed, at once where there is none; errors are logged."""
+        transaction.on_commit(func, using=self.alias, robust=True)
+
+    @contextmanager
+    def reachable(self, operation: str) -> Iterator[None]:
+        """Turn a lost database into QueueUnavailableError, and let every other error pass as it is."""
+        try:
+            yield
+        except (OperationalError, InterfaceError) as error:
+            if self.is_unavailable(error):
+                raise QueueUnavailableError(operation, self.alias) from error
+            raise
+
+    def is_unavailable(self, error: Exception) -> bool:
+        """Whether ``error`` says that the database is away, as against a statement at fault."""
+        return isinstance(error, OperationalError | InterfaceError)
+
+    def notify(self, lanes: set[tuple[str, str]]) -> None:
+        """Wake workers for these (queue, tenant) pairs, where the database can. Call it outside any transaction."""

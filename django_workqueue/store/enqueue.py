@@ -1,0 +1,108 @@
+"""Storing new jobs, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import F
+
+from ..exceptions import WorkQueueError
+from ..models import DeadLetter, FinishedJob, Job, Queue
+from .base import BaseStore
+
+# Rows per INSERT: larger statements gain nothing measurable and hold more memory on both sides.
+BATCH = 1000
+# The holder of a clashing key may end between the insert and the look-up; the key is then free and the insert is repeated.
+_TRIES = 5
+
+
+class Stored(NamedTuple):
+    """The row that holds a job: the one offered, or the one that was there before."""
+
+    job: Job
+    duplicate: bool
+
+
+class Enqueueing(BaseStore):
+    """Inserts that never break the caller's transaction by a clash."""
+
+    def insert(self, jobs: Sequence[Job], *, given_ids: frozenset[UUID] = frozenset()) -> list[Stored]:
+        """
+        Store ``jobs`` on the caller's connection, in its transaction, and answer one Stored for each, in order.
+
+        ``given_ids`` are the ids that callers chose: a live job of that id is answered unchanged, a finished or dead
+        one makes room. Raises QueueUnavailableError when the database cannot be reached.
+        """
+        with self.reachable("enqueue"):
+            if given_ids or any(job.dedupe_key is not None for job in jobs):
+                return self._insert_or_find(jobs, given_ids)
+            self._insert(jobs)
+        return [Stored(job, duplicate=False) for job in jobs]
+
+    def _insert(self, jobs: Sequence[Job]) -> None:
+        if len(jobs) == 1:
+            jobs[0].save(using=self.alias, force_insert=True)
+        else:
+            Job.objects.using(self.alias).bulk_create(jobs, batch_size=BATCH)
+
+    def _insert_or_find(self, jobs: Sequence[Job], given_ids: frozenset[UUID]) -> list[Stored]:
+        """Insert what does not clash and find the holders of the rest, as one step of the caller's transaction."""
+        answers: dict[UUID, Stored] = {}
+        with self.transaction():
+            found = {job.pk: job for job in self._live(given_ids)}
+            answers.update((pk, Stored(job, duplicate=True)) for pk, job in found.items())
+            waiting = [job for job in jobs if job.pk not in answers]
+            for _ in range(_TRIES):
+                if not waiting:
+                    break
+                waiting = self._insert_once(waiting, answers)
+            else:
+                raise WorkQueueError(f"The dedupe key {waiting[0].dedupe_key!r} kept changing hands. Enqueue again.")
+            self._make_room(given_ids - found.keys())
+        return [answers[job.pk] for job in jobs]
+
+    def _insert_once(self, jobs: Sequence[Job], answers: dict[UUID, Stored]) -> list[Job]:
+        """Try every job once, note the answers found, and return the jobs that still have none."""
+        Job.objects.using(self.alias).bulk_create(jobs, batch_size=BATCH, ignore_conflicts=True)
+        stored = {job.pk: job for job in self._live(job.pk for job in jobs)}
+        clashing = [job for job in jobs if job.pk not in stored]
+        answers.update((pk, Stored(job, duplicate=False)) for pk, job in stored.items())
+        holders = self._holders(clashing)
+        for job in clashing:
+            if holder := holders.get((job.queue, job.tenant, job.dedupe_key)):
+                answers[job.pk] = Stored(holder, duplicate=True)
+        return [job for job in clashing if job.pk not in answers]
+
+    def _live(self, ids: Iterable[UUID]) -> Iterable[Job]:
+        ids = list(ids)
+        for start in range(0, len(ids), BATCH):
+            yield from Job.objects.using(self.alias).filter(pk__in=ids[start : start + BATCH])
+
+    def _holders(self, jobs: Sequence[Job]) -> dict[tuple[str, str, str | None], Job]:
+        """Return the live jobs that hold the keys of ``jobs``, by (queue, tenant, key)."""
+        lanes: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+        for job in jobs:
+            lanes[job.queue, job.tenant].add(job.dedupe_key)
+        holders = {}
+        for (queue, tenant), keys in lanes.items():
+            for job in Job.objects.using(self.alias).filter(queue=queue, tenant=tenant, dedupe_key__in=keys):
+                holders[queue, tenant, job.dedupe_key] = job
+        return holders
+
+    def _make_room(self, ids: Iterable[UUID]) -> None:
+        """Remove what an earlier life of these ids left behind: a job is in exactly one place. Its failures stay."""
+        ids = list(ids)
+        if ids:
+            FinishedJob.objects.using(self.alias).filter(pk__in=ids).delete()
+            DeadLetter.objects.using(self.alias).filter(pk__in=ids).delete()
+
+    def count_duplicates(self, counts: dict[str, int]) -> None:
+        """Add to each queue's counter of suppressed duplicates."""
+        names = list(counts)
+        Queue.objects.using(self.alias).bulk_create((Queue(name=name) for name in names), ignore_conflicts=True)
+        for name, count in sorted(counts.items()):
+            Queue.objects.using(self.alias).filter(name=name).update(duplicates=F("duplicates") + count)
+

@@ -1,0 +1,151 @@
+"""What people do to rows: put back, discard, pause; and the cleaning that keeps tables small."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import F, Model, Q, Value
+
+from ..exceptions import DuplicateJobError, JobNotFoundError
+from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker
+from .base import BaseStore
+from .settle import copied
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows one round of cleaning removed."""
+
+    finished: int
+    dead: int
+    workers: int
+    minutes: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.finished + self.dead + self.workers + self.minutes
+
+
+class Operating(BaseStore):
+    """Deliberate acts on single rows, and pruning in small batches."""
+
+    def requeue(self, job_id: UUID, *, attempts: int) -> Job:
+        """
+        Put a dead letter back as a ready job with ``attempts`` further tries; id, history and key stay.
+
+        Raises JobNotFoundError, or DuplicateJobError when a live job has the same id or dedupe key.
+        """
+        with self.transaction():
+            letters = DeadLetter.objects.using(self.alias).filter(pk=job_id)
+            if self.connection.features.has_select_for_update:
+                letters = letters.select_for_update()
+            letter = letters.first()
+            if letter is None:
+                raise JobNotFoundError(job_id)
+            job = Job(**copied(letter) | {"max_attempts": letter.attempts + attempts, "ready_at": self.now()})
+            self._insert_unless_live(job)
+            letters.delete()
+        return job
+
+    def _insert_unless_live(self, job: Job) -> None:
+        """Insert without breaking the transaction on a clash, and tell a clash by the row that is there afterwards."""
+        clash = Q(pk=job.pk)
+        if job.dedupe_key is not None:
+            clash |= Q(queue=job.queue, tenant=job.tenant, dedupe_key=job.dedupe_key)
+        holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
+        if holder is None:
+            Job.objects.using(self.alias).bulk_create([job], ignore_conflicts=True)
+            if Job.objects.using(self.alias).filter(pk=job.pk).exists():
+                return
+            holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
+        raise DuplicateJobError(job.pk, holder)
+
+    def discard(self, job_id: UUID) -> None:
+        """Delete a dead letter with its failures. Raises JobNotFoundError."""
+        with self.transaction():
+            deleted, _ = DeadLetter.objects.using(self.alias).filter(pk=job_id).delete()
+            if not deleted:
+                raise JobNotFoundError(job_id)
+            Failure.objects.using(self.alias).filter(job_id=job_id).delete()
+
+    def pause(self, queue: str, by: str) -> None:
+        """Stop all workers from claiming from ``queue``; what runs goes on. Pausing twice keeps the first."""
+        self.ensure_queue(queue)
+        Queue.objects.using(self.alias).filter(pk=queue, paused_at__isnull=True).update(
+            paused_at=self.now(), paused_by=by
+        )
+
+    def resume(self, queue: str) -> None:
+        """Let workers claim from ``queue`` again."""
+        Queue.objects.using(self.alias).filter(pk=queue).update(paused_at=None, paused_by="")
+
+    def paused_queues(self) -> set[str]:
+        """Return the names of the queues that are paused."""
+        paused = Queue.objects.using(self.alias).filter(paused_at__isnull=False)
+        return set(paused.values_list("pk", flat=True))
+
+    def ensure_queue(self, name: str) -> None:
+        """Make sure that the row of queue ``name`` exists."""
+        Queue.objects.using(self.alias).bulk_create([Queue(name=name)], ignore_conflicts=True)
+
+    def prune(self, *, batch: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
+        """Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0."""
+        now = self.now()
+        return Pruned(
+            finished=self._prune_finished(batch),
+            dead=self._prune_dead(batch, dead_retention) if dead_retention else 0,
+            workers=Worker.objects.using(self.alias).filter(seen_at__lt=now - timedelta(days=1)).delete()[0],
+            minutes=self._prune_minutes(batch, statistics_retention),
+        )
+
+    def _prune_finished(self, batch: int) -> int:
+        over = FinishedJob.objects.using(self.alias).filter(expires_at__lte=self.clock()).order_by("expires_at")
+        ids = list(over.values_list("pk", flat=True)[:batch])
+        return self._prune_jobs(FinishedJob, ids)
+
+    def _prune_dead(self, batch: int, retention: timedelta) -> int:
+        over = DeadLetter.objects.using(self.alias).filter(died_at__lte=self.now() - retention).order_by("died_at")
+        ids = list(over.values_list("pk", flat=True)[:batch])
+        return self._prune_jobs(DeadLetter, ids)
+
+    def _prune_jobs(self, model: type[FinishedJob | DeadLetter], ids: Collection[UUID]) -> int:
+        """Delete by id, never by a wide condition: the lock and the statement stay short however much there is."""
+        if not ids:
+            return 0
+        with self.transaction():
+            count, _ = model._default_manager.using(self.alias).filter(pk__in=ids).delete()
+            again = set(Job.objects.using(self.alias).filter(pk__in=ids).values_list("pk", flat=True))
+            Failure.objects.using(self.alias).filter(job_id__in=[pk for pk in ids if pk not in again]).delete()
+        return count
+
+    def _prune_minutes(self, batch: int, retention: timedelta) -> int:
+        over = QueueMinute.objects.using(self.alias).filter(minute__lt=self.now() - retention).order_by("minute")
+        ids = list(over.values_list("pk", flat=True)[:batch])
+        return QueueMinute.objects.using(self.alias).filter(pk__in=ids).delete()[0] if ids else 0
+
+    def shift(self, seconds: float) -> None:
+        """
+        Move every stored time of live work back by ``seconds``, as if so much time had passed. For tests.
+
+        The database's clock cannot be set; what it is compared with can.
+        """
+        step = Value(timedelta(seconds=seconds))
+        with self.transaction():
+            for model, columns in SHIFTED.items():
+                changes = {name: F(name) - step for name in columns}
+                model._default_manager.using(self.alias).update(**changes)
+
+
+SHIFTED: dict[type[Model], tuple[str, ...]] = {
+    Lease: ("acquired_at", "renewed_at", "expires_at", "deadline_at"),
+    Job: ("enqueued_at", "ready_at"),
+    Queue: ("paused_at",),
+    FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at"),
+    DeadLetter: ("enqueued_at", "died_at"),
+    Failure: ("started_at", "failed_at", "next_try_at"),
+    Worker: ("started_at", "seen_at"),
+}

@@ -1,0 +1,12 @@
+"""All statements together, in the ORM: right on any database."""
+
+from __future__ import annotations
+
+from .enqueue import Enqueueing
+from .operate import Operating
+from .reap import Reaping
+from .watch import Watching
+
+
+class OrmStore(Enqueueing, Watching, Reaping, Operating):
+    """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

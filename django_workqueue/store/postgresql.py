@@ -1,0 +1,267 @@
+"""
+The store on PostgreSQL: the hot statements in one round trip each, every one a walk along the index meant for it.
+
+The planner cannot be trusted with tables that are empty at one moment and full at the next: after a vacuum of the empty
+table it believes so for minutes, and a scan or a sort of the whole backlog looks cheap to it. So a worker's
+connection rules those plans out (``PIN_PLANS``), state names stand as literals where a partial index must be proven,
+and CTEs are fences against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still in a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models.expressions import Expression
+from django.db.models.functions import Now
+
+from ..domain.outcomes import ClaimedJob, Failed, Settlement
+from ..domain.rotation import LaneTurn
+from ..models import FinishedJob, Job, Lease
+from ..models.base import COPIED
+from .claim import CLAIMED_COLUMNS, ClaimOrder
+from .orm import OrmStore
+from .reap import Lanes
+
+JOB, LEASE, FINISHED = (model._meta.db_table for model in (Job, Lease, FinishedJob))
+CHANNEL = "django_workqueue"
+"""Where wake-ups are sent; the payload is a JSON list of [queue, tenant]."""
+# PostgreSQL refuses payloads of 8000 bytes; longer lane lists are sent in parts, and a name that long cannot be.
+_PAYLOAD_BYTES = 7500
+
+# One round trip for all. READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a
+# race would raise instead of seeing the next job.
+PIN_PLANS = """
+SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'
+"""
+
+QUEUES = f"""
+WITH RECURSIVE walk(queue) AS (
+    (SELECT queue FROM {JOB} WHERE state = 'ready' ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.queue FROM {JOB} job WHERE job.state = 'ready' AND job.queue > walk.queue ORDER BY job.queue LIMIT 1)
+    FROM walk WHERE walk.queue IS NOT NULL)
+SELECT queue FROM walk WHERE queue IS NOT NULL
+"""
+
+LANES = f"""
+WITH RECURSIVE walk(tenant, step) AS (
+    (SELECT tenant, 1 FROM {JOB}
+     WHERE state = 'ready' AND queue = %(queue)s AND (%(after)s::text IS NULL OR tenant > %(after)s)
+     ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.tenant FROM {JOB} job
+            WHERE job.state = 'ready' AND job.queue = %(queue)s AND job.tenant > walk.tenant ORDER BY job.tenant LIMIT 1),
+           step + 1
+    FROM walk WHERE walk.tenant IS NOT NULL AND step < %(limit)s)
+SELECT tenant FROM walk WHERE tenant IS NOT NULL
+"""
+
+# Lanes in their turn, each in segments that begin at a mark: the index is entered behind the dead entries that an old
+# snapshot keeps at its head. ``chosen`` cuts the batch before the first job whose last lease lapsed, or to that job
+# alone. MATERIALIZED: without the fence the locking subquery may run again and lock more rows than the limit.
+CLAIM = f"""
+WITH picked AS MATERIALIZED (
+    SELECT id, lapses, row_number() OVER () AS place
+    FROM (
+        SELECT ready.id, ready.lapses
+        FROM unnest(%(tenants)s::text[], %(firsts)s::int[], %(lasts)s::int[]) AS lane(tenant, first, last)
+        CROSS JOIN LATERAL (
+            SELECT part.id, part.lapses
+            FROM generate_series(lane.first, lane.last) AS segment(n)
+            CROSS JOIN LATERAL (
+                SELECT id, lapses FROM {JOB}
+                WHERE state = 'ready' AND queue = %(queue)s AND tenant = lane.tenant
+                  AND (rank, ready_at) >= ((%(ranks)s::smallint[])[segment.n], (%(afters)s::timestamptz[])[segment.n])
+                  AND rank <= (%(ends)s::smallint[])[segment.n]
+                ORDER BY rank, ready_at, id LIMIT %(quantum)s
+                FOR NO KEY UPDATE SKIP LOCKED) part
+            LIMIT %(quantum)s) ready
+        LIMIT %(limit)s) taken),
+chosen AS MATERIALIZED (
+    SELECT id, place FROM picked
+    WHERE place <= coalesce(
+        (SELECT greatest(min(place) - 1, 1) FROM picked WHERE lapses > 0 HAVING count(*) > 0), %(limit)s)),
+opened AS (
+    INSERT INTO {LEASE} (worker, queue, acquired_at, renewed_at, expires_at, deadline_at)
+    SELECT %(worker)s, %(queue)s, statement_timestamp(), statement_timestamp(),
+           statement_timestamp() + least(%(lease)s, %(max_lease)s), statement_timestamp() + %(max_lease)s
+    WHERE EXISTS (SELECT FROM chosen)
+    RETURNING id)
+UPDATE {JOB} SET state = 'leased', lease_id = (SELECT id FROM opened), attempts = attempts + 1,
+                 dedupe_key = CASE WHEN dedupe_until_start THEN NULL ELSE dedupe_key END
+WHERE id = ANY(ARRAY(SELECT id FROM chosen))
+RETURNING {", ".join(CLAIMED_COLUMNS)}
+"""
+
+# The delete proves ownership: a reaper that came first has taken the jobs from under this lease.
+_GONE = f"""
+gone AS (
+    DELETE FROM {JOB} USING unnest(%(ids)s::uuid[], %(results)s::text[], %(runs)s::float8[], %(kept)s::float8[])
+        AS done(id, result, run_seconds, kept_seconds)
+    WHERE {JOB}.id = done.id AND lease_id = %(lease)s
+      AND EXISTS (SELECT FROM {LEASE} WHERE id = %(lease)s AND expires_at > statement_timestamp())
+    RETURNING {", ".join(f"{JOB}.{name}" for name in COPIED)}, done.result, done.run_seconds, done.kept_seconds),
+closed AS (
+    DELETE FROM {LEASE} WHERE id = %(lease)s AND %(last)s AND expires_at > statement_timestamp())"""
+
+COMPLETE = f"WITH {_GONE} SELECT id FROM gone"
+
+COMPLETE_AND_KEEP = f"""
+WITH {_GONE},
+kept AS (
+    INSERT INTO {FINISHED} ({", ".join(COPIED)}, outcome, result, worker, started_at, finished_at, expires_at)
+    SELECT {", ".join(COPIED)}, 'succeeded', result, %(worker)s,
+           statement_timestamp() - make_interval(secs => run_seconds), statement_timestamp(),
+           statement_timestamp() + make_interval(secs => kept_seconds)
+    FROM gone WHERE kept_seconds > 0)
+SELECT id FROM gone
+"""
+
+RENEW = f"""
+UPDATE {LEASE} SET renewed_at = statement_timestamp(),
+    expires_at = greatest(expires_at, least(statement_timestamp() + make_interval(secs => beat.seconds), deadline_at))
+FROM unnest(%(ids)s::bigint[], %(seconds)s::float8[]) AS beat(id, seconds)
+WHERE {LEASE}.id = beat.id AND expires_at > statement_timestamp()
+RETURNING {LEASE}.id
+"""
+
+PROMOTE = f"""
+UPDATE {JOB} SET state = 'ready'
+WHERE id = ANY(ARRAY(
+    SELECT id FROM {JOB} WHERE state = 'scheduled' AND ready_at <= statement_timestamp()
+    ORDER BY ready_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED))
+RETURNING queue, tenant
+"""
+
+NEXT_DUE = f"""
+SELECT extract(epoch FROM ready_at - statement_timestamp())::float8
+FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
+"""
+
+
+class PostgresStore(OrmStore):
+    """PostgreSQL 15 and later, any number of hosts."""
+
+    _pinned: Any = None
+
+    def now(self) -> datetime:
+        """Return the server's time: hosts' clocks may be minutes apart."""
+        stamp: datetime = self._rows("SELECT statement_timestamp()")[0][0]
+        return stamp
+
+    def clock(self) -> Expression:
+        """Return ``statement_timestamp()``."""
+        return Now()
+
+    def prepare(self) -> None:
+        """Connect if need be, and pin the plans of each new connection."""
+        super().prepare()
+        if self.connection.connection is not self._pinned:
+            self._execute(PIN_PLANS)
+            self._pinned = self.connection.connection
+
+    def notify(self, lanes: Lanes) -> None:
+        """Send the lanes to every listening worker, in as few messages as their names allow."""
+        payloads: list[list[tuple[str, str]]] = [[]]
+        for lane in sorted(lanes):
+            if len(json.dumps([*payloads[-1], lane])) > _PAYLOAD_BYTES:
+                payloads.append([])
+            payloads[-1].append(lane)
+        for payload in payloads:
+            self._execute("SELECT pg_notify(%s, %s)", [CHANNEL, json.dumps(payload)])
+
+    def ready_queues(self) -> list[str]:
+        """Return the names of the queues that have a ready job, in order. One index descent for each."""
+        return [queue for (queue,) in self._rows(QUEUES)]
+
+    def lanes(self, queue: str, *, after: str | None = None, limit: int = 1000) -> list[str]:
+        """Return up to ``limit`` tenants with ready work in ``queue``, in order, beginning behind ``after``."""
+        return [tenant for (tenant,) in self._rows(LANES, {"queue": queue, "after": after, "limit": limit})]
+
+    def claim(self, order: ClaimOrder) -> list[ClaimedJob]:
+        """See Claiming.claim. One statement; never waits for another worker."""
+        parameters = _segments(order.lanes) | {
+            "worker": order.worker,
+            "queue": order.queue,
+            "limit": order.limit,
+            "quantum": order.quantum,
+            "lease": order.lease,
+            "max_lease": order.max_lease,
+        }
+        jobs = [ClaimedJob._make(row) for row in self._rows(CLAIM, parameters)]
+        turns = {lane.tenant: turn for turn, lane in enumerate(order.lanes)}
+        # RETURNING promises no order.
+        jobs.sort(key=lambda job: (turns[job.tenant], -job.priority, job.ready_at, job.id))
+        return jobs
+
+    def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
+        """See Settling.complete. One statement."""
+        parameters = {
+            "ids": [each.job.id for each in done],
+            "results": [_result(each) for each in done],
+            "runs": [each.outcome.run_seconds for each in done],
+            "kept": [each.retention.total_seconds() for each in done],
+            "lease": lease_id,
+            "worker": worker,
+            "last": last,
+        }
+        statement = COMPLETE_AND_KEEP if any(parameters["kept"]) else COMPLETE
+        return {pk for (pk,) in self._rows(statement, parameters)}
+
+    def renew(self, leases: Mapping[int, timedelta]) -> set[int]:
+        """See Settling.renew. One statement for all leases."""
+        parameters = {"ids": list(leases), "seconds": [length.total_seconds() for length in leases.values()]}
+        return {pk for (pk,) in self._rows(RENEW, parameters)}
+
+    def promote(self, *, limit: int = 500) -> Lanes:
+        """See Reaping.promote. One statement."""
+        return set(self._rows(PROMOTE, {"limit": limit}))
+
+    def next_due(self) -> timedelta | None:
+        """See Reaping.next_due."""
+        rows = self._rows(NEXT_DUE)
+        return timedelta(seconds=rows[0][0]) if rows else None
+
+    def is_unavailable(self, error: Exception) -> bool:
+        """Whether the server is away: connection refused or lost, shutting down, starting up, or out of connections."""
+        state = getattr(error.__cause__, "sqlstate", None)
+        return state is None or state[:2] in {"08", "53", "57"}
+
+    def _rows(self, statement: str, parameters: Mapping[str, Any] | Collection[Any] | None = None) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchall()
+
+    def _execute(self, statement: str, parameters: Collection[Any] | None = None) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+
+
+# Before every time that a job can carry; "-infinity" would not come back through Python.
+_BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
+
+
+def _segments(lanes: Sequence[LaneTurn]) -> dict[str, list[Any]]:
+    """Flatten the lanes' segments into arrays, with the first and last index (from 1) of each lane's own."""
+    flat: dict[str, list[Any]] = {"tenants": [], "firsts": [], "lasts": [], "ranks": [], "afters": [], "ends": []}
+    for lane in lanes:
+        flat["tenants"].append(lane.tenant)
+        flat["firsts"].append(len(flat["ranks"]) + 1)
+        for segment in lane.segments:
+            flat["ranks"].append(segment.first_rank)
+            flat["afters"].append(segment.after or _BEGINNING)
+            flat["ends"].append(segment.last_rank)
+        flat["lasts"].append(len(flat["ranks"]))
+    return flat
+
+
+def _result(settlement: Settlement) -> str:
+    outcome = settlement.outcome
+    if isinstance(outcome, Failed):
+        raise TypeError(f"Job {settlement.job.id} failed; fail() settles it.")
+    return outcome.result

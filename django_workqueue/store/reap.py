@@ -1,0 +1,185 @@
+"""Taking work back from those who never came back, and making due jobs ready."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Min, QuerySet
+
+from ..domain.outcomes import Bury, Decision, Failed
+from ..domain.states import DeathReason, FailureKind, JobState
+from ..models import Job, Lease
+from .base import Literal
+from .settle import Settling
+
+Lanes = set[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """One job whose lease ended without an outcome, as the policy must judge it."""
+
+    job_id: UUID
+    queue: str
+    attempts: int
+    max_attempts: int
+    lapses: int
+    """Lapses in a row, this one included."""
+    shared: bool
+    """Whether the lease covered other jobs too, so that the culprit is not known."""
+    kind: FailureKind
+
+
+Judge = Callable[[Lapse], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """One job that was taken back: where it was, and what became of it."""
+
+    job_id: UUID
+    task: str
+    queue: str
+    tenant: str
+    worker: str
+    kind: FailureKind
+    attempts: int
+    died: DeathReason | None
+    last_error: str
+
+
+class Reaping(Settling):
+    """Reap, adopt and promote: safe to run in every worker at once, and they depend on no job, queue or slot."""
+
+    def reap(self, judge: Judge, *, limit: int = 20) -> list[Reclaimed]:
+        """
+        Take back the jobs of up to ``limit`` lapsed leases, each with its attempt counted and a Failure row.
+
+        ``judge`` decides between another try and the dead letters. The leases stay locked from the read to the write:
+        two reapers never meet, and neither a renewal nor a completion can slip in between.
+        """
+        with self.transaction():
+            expired = Lease.objects.using(self.alias).expired(self.clock()).order_by("pk")
+            return self._reclaim(list(self._locked_leases(expired)[:limit]), judge, _kind_of_lapse)
+
+    def adopt(self, workers: Collection[str], judge: Judge) -> list[Reclaimed]:
+        """Take back at once what these workers, known to be gone, still held. Their attempts count, no backoff applies."""
+        with self.transaction():
+            held = Lease.objects.using(self.alias).filter(worker__in=workers).order_by("pk")
+            return self._reclaim(list(self._locked_leases(held)), judge, lambda _lease: FailureKind.ADOPTED)
+
+    def rescue_orphans(self, *, limit: int = 100) -> int:
+        """
+        Give back leased jobs whose lease row is gone, and return how many.
+
+        Nothing of ours leaves such rows; a hand that deletes leases does, and no sweep that starts from leases would
+        find them again.
+        """
+        leases = Lease.objects.using(self.alias).values("pk")
+        with self.transaction():
+            orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
+            ids = list(self._locked_jobs(orphans).values_list("pk", flat=True)[:limit])
+            return Job.objects.using(self.alias).filter(pk__in=ids).update(state=JobState.READY, lease=None)
+
+    def promote(self, *, limit: int = 500) -> Lanes:
+        """Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes."""
+        due = self._scheduled().filter(ready_at__lte=self.clock()).order_by("ready_at")
+        if not due.exists():
+            return set()
+        with self.transaction():
+            rows = list(self._locked_jobs(due).values_list("pk", "queue", "tenant")[:limit])
+            Job.objects.using(self.alias).filter(pk__in=[pk for pk, _, _ in rows]).update(state=JobState.READY)
+        return {(queue, tenant) for _, queue, tenant in rows}
+
+    def next_due(self) -> timedelta | None:
+        """Return how long until the next scheduled job is due, by the database's clock; None when there is none."""
+        due: datetime | None = self._scheduled().aggregate(due=Min("ready_at"))["due"]
+        return None if due is None else due - self.now()
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _scheduled(self) -> QuerySet[Job]:
+        return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
+
+    def _locked_leases(self, leases: QuerySet[Lease]) -> QuerySet[Lease]:
+        if self.connection.features.has_select_for_update_skip_locked:
+            return leases.select_for_update(skip_locked=True)
+        return leases
+
+    def _locked_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        if self.connection.features.has_select_for_update_skip_locked:
+            return jobs.select_for_update(skip_locked=True, of=("self",))
+        return jobs
+
+    def _reclaim(
+        self, leases: Sequence[Lease], judge: Judge, kind_of: Callable[[Lease], FailureKind]
+    ) -> list[Reclaimed]:
+        jobs = self._jobs_by_lease(lease.pk for lease in leases)
+        now = self.now()
+        reclaimed = [
+            self._reclaim_job(job, lease, kind_of(lease), judge, now, shared=len(jobs[lease.pk]) > 1)
+            for lease in leases
+            for job in jobs[lease.pk]
+        ]
+        Lease.objects.using(self.alias).filter(pk__in=[lease.pk for lease in leases]).delete()
+        return reclaimed
+
+    def _jobs_by_lease(self, lease_ids: Iterable[int]) -> dict[int, list[Job]]:
+        """Return the jobs under these leases, waiting for whoever is settling one at this moment."""
+        jobs = Job.objects.using(self.alias).filter(lease__in=list(lease_ids)).order_by("pk")
+        if self.connection.features.has_select_for_update:
+            jobs = jobs.select_for_update(of=("self",))
+        found: dict[int, list[Job]] = defaultdict(list)
+        for job in jobs:
+            if job.lease_id is not None:
+                found[job.lease_id].append(job)
+        return found
+
+    def _reclaim_job(
+        self, job: Job, lease: Lease, kind: FailureKind, judge: Judge, now: datetime, *, shared: bool
+    ) -> Reclaimed:
+        job.lapses += 1
+        lapse = Lapse(job.pk, job.queue, job.attempts, job.max_attempts, job.lapses, shared, kind)
+        decision = judge(lapse)
+        failed = Failed(
+            kind=kind,
+            message=_explain(kind, lease),
+            run_seconds=(now - lease.acquired_at).total_seconds(),
+        )
+        answer = Reclaimed(
+            job_id=job.pk,
+            task=job.task,
+            queue=job.queue,
+            tenant=job.tenant,
+            worker=lease.worker,
+            kind=kind,
+            attempts=job.attempts,
+            died=decision.reason if isinstance(decision, Bury) else None,
+            last_error=failed.summary,
+        )
+        self._record_failure(job, failed, decision, lease.worker, now)
+        job.last_error = failed.summary
+        self._carry_out(job, decision, now)
+        return answer
+
+
+def _kind_of_lapse(lease: Lease) -> FailureKind:
+    return FailureKind.CAPPED if lease.expires_at >= lease.deadline_at else FailureKind.LAPSED
+
+
+def _explain(kind: FailureKind, lease: Lease) -> str:
+    """Return what a person should read about a lease that ended without an outcome."""
+    match kind:
+        case FailureKind.CAPPED:
+            held = (lease.deadline_at - lease.acquired_at).total_seconds()
+            return f"Worker {lease.worker} reached the longest permitted lease, {held:g} s (WORKQUEUE['MAX_LEASE'])."
+        case FailureKind.ADOPTED:
+            return f"Worker {lease.worker} restarted while it held the job."
+        case _:
+            return f"Worker lost: the lease of {lease.worker} lapsed at {lease.expires_at:%Y-%m-%d %H:%M:%S %Z}."
+
+

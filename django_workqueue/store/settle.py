@@ -1,0 +1,192 @@
+"""Every ending of a claim, each behind the fence: the lease still holds, and the job is still under it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Greatest, Least
+
+from ..domain.outcomes import Bury, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.states import DeathReason, Ending, FailureKind, JobState
+from ..exceptions import LossReason
+from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
+from ..models.base import COPIED
+from .base import BaseStore
+
+
+class Settling(BaseStore):
+    """Complete, fail, release and renew in the ORM, right on any database."""
+
+    def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
+        """
+        Move these succeeded jobs out of the live table and return the ids that were.
+
+        An id that is missing has lost its lease, and nothing was written for it. ``last`` says that the lease covers
+        nothing else any more and goes with them.
+        """
+        with self.transaction():
+            held = {job.pk: job for job in self._held(lease_id, [each.job.id for each in done])}
+            now = self.now()
+            FinishedJob.objects.using(self.alias).bulk_create(
+                _finished(held[each.job.id], each, worker, now) for each in done if each.job.id in held and each.retention
+            )
+            Job.objects.using(self.alias).filter(pk__in=held.keys()).delete()
+            self._close(lease_id, last=last)
+        return set(held)
+
+    def fail(self, settlement: Settlement, decision: Decision, *, worker: str, last: bool) -> bool:
+        """
+        Record a failed attempt and put the job back or bury it, in one transaction.
+
+        Answers False, having written nothing, when the lease no longer holds.
+        """
+        job_id, lease_id = settlement.job.id, settlement.job.lease_id
+        failed = settlement.outcome
+        if isinstance(failed, Succeeded):
+            raise TypeError(f"Job {job_id} succeeded; complete() settles it.")
+        with self.transaction():
+            job = self._held(lease_id, [job_id]).first()
+            if job is None:
+                return False
+            now = self.now()
+            self._record_failure(job, failed, decision, worker, now)
+            job.last_error = failed.summary
+            job.lapses = 0
+            self._carry_out(job, decision, now, interrupted=failed.kind is FailureKind.INTERRUPTED)
+            self._close(lease_id, last=last)
+        return True
+
+    def release(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
+        """Give unstarted jobs back as if they had never been claimed, and return the ids that were."""
+        with self.transaction():
+            held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
+            self._unclaim(Job.objects.using(self.alias).filter(pk__in=held))
+            self._close(lease_id, last=last)
+        return held
+
+    def release_unknown(self, worker: str, known: Collection[int]) -> int:
+        """
+        Give back what ``worker`` holds under leases that it does not know of, and return how many jobs that were.
+
+        A connection may break after the claim's commit and before its answer: those jobs are held by a worker that will
+        never run them.
+        """
+        with self.transaction():
+            unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
+            ids = list(unknown.values_list("pk", flat=True))
+            count = self._unclaim(Job.objects.using(self.alias).filter(lease__in=ids)) if ids else 0
+            Lease.objects.using(self.alias).filter(pk__in=ids).delete()
+        return count
+
+    def renew(self, leases: Mapping[int, timedelta]) -> set[int]:
+        """
+        Extend each lease by its length from now, never past its deadline and never backwards.
+
+        Returns the ids that still hold; the others are lost.
+        """
+        with self.transaction():
+            now = self.now()
+            alive = Lease.objects.using(self.alias).filter(pk__in=leases, expires_at__gt=now)
+            renewed = set(alive.values_list("pk", flat=True))
+            for length in set(leases.values()):
+                ids = [pk for pk in renewed if leases[pk] == length]
+                Lease.objects.using(self.alias).filter(pk__in=ids).update(
+                    renewed_at=now,
+                    expires_at=Greatest(F("expires_at"), Least(Value(now + length), F("deadline_at"))),
+                )
+        return renewed
+
+    def loss(self, lease_id: int, job_id: UUID) -> tuple[LossReason, str]:
+        """Return why ``lease_id`` no longer holds ``job_id``, and the worker that holds it now, if any."""
+        lease = Lease.objects.using(self.alias).filter(pk=lease_id).first()
+        if lease is not None:
+            return ("capped" if lease.expires_at >= lease.deadline_at else "expired"), ""
+        holder = Lease.objects.using(self.alias).filter(jobs__pk=job_id).values_list("worker", flat=True).first()
+        if holder is not None:
+            return "taken", holder
+        capped = Failure.objects.using(self.alias).filter(job_id=job_id, lease_id=lease_id, kind=FailureKind.CAPPED)
+        return ("capped" if capped.exists() else "expired"), ""
+
+    def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
+        """Return how often, and since when, this attempt was put off for want of its task."""
+        times = Failure.objects.using(self.alias).filter(job_id=job_id, attempt=attempt, kind=FailureKind.UNKNOWN_TASK)
+        stamps = list(times.order_by("id").values_list("failed_at", flat=True))
+        return len(stamps), stamps[0] if stamps else None
+
+    # -- shared steps --------------------------------------------------------------------------------------------
+
+    def _held(self, lease_id: int, job_ids: Collection[UUID]) -> QuerySet[Job]:
+        """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be."""
+        alive = Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock())
+        if not alive.exists():
+            return Job.objects.using(self.alias).none()
+        held = Job.objects.using(self.alias).filter(pk__in=job_ids, lease=lease_id)
+        return held.select_for_update() if self.connection.features.has_select_for_update else held
+
+    def _close(self, lease_id: int, *, last: bool) -> None:
+        """Remove a lease that covers nothing more. One that lapsed stays: the reaper finds its jobs by it."""
+        if last:
+            Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
+
+    def _unclaim(self, jobs: QuerySet[Job]) -> int:
+        return jobs.update(state=JobState.READY, lease=None, attempts=F("attempts") - 1)
+
+    def _record_failure(self, job: Job, failed: Failed, decision: Decision, worker: str, now: datetime) -> None:
+        Failure.objects.using(self.alias).create(
+            job_id=job.pk,
+            attempt=job.attempts,
+            kind=failed.kind,
+            error_class=failed.error_class,
+            message=failed.message,
+            traceback=failed.traceback,
+            worker=worker,
+            lease_id=job.lease_id,
+            started_at=now - timedelta(seconds=failed.run_seconds),
+            failed_at=now,
+            next_try_at=now + decision.delay if isinstance(decision, Retry) else None,
+        )
+
+    def _carry_out(self, job: Job, decision: Decision, now: datetime, *, interrupted: bool = False) -> None:
+        """Put ``job`` back or bury it, with whatever was changed on the instance."""
+        if isinstance(decision, Bury):
+            self._bury(job, decision.reason, now)
+            return
+        job.lease = None
+        job.state = JobState.SCHEDULED if decision.delay else JobState.READY
+        if decision.delay:
+            job.ready_at = now + decision.delay
+        if not decision.counted:
+            job.attempts -= 1
+        if interrupted:
+            job.interruptions += 1
+        job.save(
+            using=self.alias,
+            update_fields=("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error"),
+        )
+
+    def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
+        DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
+        job.delete(using=self.alias)
+
+
+def copied(job: Job | FinishedJob | DeadLetter) -> dict[str, object]:
+    """Return the columns that travel with a job."""
+    return {name: getattr(job, name) for name in COPIED}
+
+
+def _finished(job: Job, settlement: Settlement, worker: str, now: datetime) -> FinishedJob:
+    outcome = settlement.outcome
+    if isinstance(outcome, Failed):
+        raise TypeError(f"Job {job.pk} failed; fail() settles it.")
+    return FinishedJob(
+        outcome=Ending.SUCCEEDED,
+        result=outcome.result,
+        worker=worker,
+        started_at=now - timedelta(seconds=outcome.run_seconds),
+        finished_at=now,
+        expires_at=now + settlement.retention,
+        **copied(job),
+    )

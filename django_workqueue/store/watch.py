@@ -1,0 +1,188 @@
+"""What workers report of themselves, and the bounded reads that statistics are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from ..domain.states import JobState
+from ..models import DeadLetter, Job, Queue, QueueMinute, Worker
+from .base import Literal
+from .claim import Claiming
+
+COUNT_CAP = 10_000
+"""Counts stop here: a page that counts a million rows every few seconds is the biggest load on the database."""
+MOST_HEADS = 1000
+"""Lanes and priority levels looked at for the age of the oldest job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    """One queue at one moment. Depth never stands without age."""
+
+    queue: str
+    paused: bool = False
+    ready: int = 0
+    scheduled: int = 0
+    leased: int = 0
+    dead: int = 0
+    capped: frozenset[str] = frozenset()
+    """Those of the four counts above that stopped at COUNT_CAP: there may be more."""
+    oldest_age_seconds: float = 0.0
+    """How long the oldest ready job has waited; 0 when none does."""
+    workers: int = 0
+    """Live worker processes that serve the queue."""
+    done: int = 0
+    failed: int = 0
+    died: int = 0
+    reaped: int = 0
+    duplicates: int = 0
+
+    @property
+    def depth(self) -> int:
+        """Jobs that wait, now or for their time."""
+        return self.ready + self.scheduled
+
+    @property
+    def unserved(self) -> bool:
+        """Whether work waits and no live worker serves the queue."""
+        return self.ready > 0 and not self.workers and not self.paused
+
+
+@dataclass(slots=True)
+class QueueCounts:
+    """Additions to a queue's counters."""
+
+    done: int = 0
+    failed: int = 0
+    dead: int = 0
+    reaped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a worker process says of itself at every beat."""
+
+    state: str
+    memory_bytes: int
+    running: int
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorker:
+    """A worker process that was seen lately, with the patterns of the queues that it serves."""
+
+    id: str
+    queues: str
+
+
+class Watching(Claiming):
+    """Worker rows, counters, rollups and statistics."""
+
+    def register_worker(self, worker: Worker) -> None:
+        """Store the row of a worker process that starts."""
+        worker.started_at = worker.seen_at = self.now()
+        worker.save(using=self.alias, force_insert=True)
+
+    def beat_worker(self, worker_id: str, beat: Beat) -> bool:
+        """Note that the worker is alive and what it does. False when its row is gone."""
+        rows = Worker.objects.using(self.alias).filter(pk=worker_id)
+        return bool(
+            rows.update(
+                seen_at=self.clock(),
+                state=beat.state,
+                memory_bytes=beat.memory_bytes,
+                running=beat.running,
+                done=beat.done,
+                failed=beat.failed,
+            )
+        )
+
+    def retire_worker(self, worker_id: str) -> None:
+        """Remove the row of a worker process that stopped in good order."""
+        Worker.objects.using(self.alias).filter(pk=worker_id).delete()
+
+    def live_workers(self, silence: timedelta) -> list[LiveWorker]:
+        """Return the workers seen within ``silence``."""
+        seen = Worker.objects.using(self.alias).filter(seen_at__gt=self.now() - silence)
+        return [LiveWorker(*row) for row in seen.values_list("pk", "queues")]
+
+    def add_counts(self, counts: Mapping[str, QueueCounts]) -> None:
+        """Add to the counters of these queues, in name order so that two workers never wait for each other in a ring."""
+        with self.transaction():
+            rows = Queue.objects.using(self.alias)
+            rows.bulk_create((Queue(name=name) for name in sorted(counts)), ignore_conflicts=True)
+            for name, more in sorted(counts.items()):
+                rows.filter(pk=name).update(
+                    done=F("done") + more.done,
+                    failed=F("failed") + more.failed,
+                    dead=F("dead") + more.dead,
+                    reaped=F("reaped") + more.reaped,
+                )
+
+    def write_minutes(self, minutes: Iterable[QueueMinute]) -> None:
+        """Store a worker's rollups whole; writing one again replaces it."""
+        QueueMinute.objects.using(self.alias).bulk_create(
+            minutes,
+            update_conflicts=True,
+            unique_fields=("minute", "queue", "task", "worker"),
+            update_fields=("done", "failed", "dead", "wait_histogram", "run_histogram"),
+        )
+
+    # -- statistics ----------------------------------------------------------------------------------------------
+
+    def stats(self, workers: Mapping[str, int]) -> list[QueueStats]:
+        """Return the statistics of every queue that has a row or a job in sight; ``workers`` counts those that serve it."""
+        rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
+        jobs = Job.objects.using(self.alias)
+        counts = {
+            "ready": self._capped(jobs.filter(state=Literal(JobState.READY.value))),
+            "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
+            "leased": self._capped(jobs.filter(lease__isnull=False)),
+            "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
+        }
+        names = {*rows, *workers, *self.ready_queues(), *(name for count in counts.values() for name in count)}
+        return [
+            self._queue_stats(rows.get(name) or Queue(name=name), workers.get(name, 0), counts)
+            for name in sorted(names)
+        ]
+
+    def _queue_stats(self, row: Queue, workers: int, counts: Mapping[str, Counter[str]]) -> QueueStats:
+        return QueueStats(
+            queue=row.name,
+            paused=row.paused_at is not None,
+            capped=frozenset(state for state, count in counts.items() if count.total() >= COUNT_CAP),
+            oldest_age_seconds=self._oldest_age(row.name),
+            workers=workers,
+            done=row.done,
+            failed=row.failed,
+            died=row.dead,
+            reaped=row.reaped,
+            duplicates=row.duplicates,
+            **{state: count[row.name] for state, count in counts.items()},
+        )
+
+    def _capped(self, rows: QuerySet[Any]) -> Counter[str]:
+        """Count by queue among the first COUNT_CAP rows: a count over all would scan the backlog."""
+        return Counter(rows.order_by().values_list("queue", flat=True)[:COUNT_CAP])
+
+    def _oldest_age(self, queue: str) -> float:
+        """Walk the heads of the queue's lanes and levels: the index has the oldest of each in front."""
+        heads = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
+        heads = heads.values_list("tenant", "rank", "ready_at")
+        oldest: datetime | None = None
+        head = heads.first()
+        for _ in range(MOST_HEADS):
+            if head is None:
+                break
+            tenant, rank, ready_at = head
+            oldest = ready_at if oldest is None else min(oldest, ready_at)
+            head = heads.filter(tenant=tenant, rank__gt=rank).first() or heads.filter(tenant__gt=tenant).first()
+        return 0.0 if oldest is None else max(0.0, (self.now() - oldest).total_seconds())
