@@ -173,11 +173,13 @@ def test_wheel_serves_where_no_server_is_installed(monkeypatch):
 
 def test_copy_of_the_wheel_runs():
     """Below root's home the server's account cannot reach the virtual environment, so a copy must work."""
-    with LocalPostgres(bin_dir=localpg.embedded_bin()) as server:
-        copy = server._copy_of_wheel()
+    server = LocalPostgres(bin_dir=localpg.embedded_bin())
 
-        assert copy.is_relative_to(server.socket_dir)
-        assert localpg.server_version(copy) >= localpg.MIN_VERSION
+    copy = server._copy_of_wheel()
+
+    assert copy.is_relative_to(server.socket_dir)
+    assert localpg.server_version(copy) >= localpg.MIN_VERSION
+    server.close()
 
 
 def test_programs_out_of_reach_are_named(tmp_path):
