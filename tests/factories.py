@@ -171,7 +171,7 @@ class FailureFactory(DjangoModelFactory):
     kind = FailureKind.ERROR
     error_class = "builtins.ValueError"
     message = "the printer is on fire"
-    traceback = 'Traceback (most recent call last):\n  File "tasks.py", line 7\nValueError: the printer is on fire'
+    traceback = 'Traceback (most recent call last):\n  File "tasks.py", line 7\nValueError: the printer'
     worker = "web1:1:5f3a"
     lease_id = 1
     started_at = ago(minutes=2, seconds=2)
