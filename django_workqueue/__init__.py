@@ -1,3 +1,66 @@
 """A durable work queue that lives in the Django project's own database."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .exceptions import (
+    ArgumentsDoNotFitError,
+    DuplicateJobError,
+    InvalidJobError,
+    JobNotFoundError,
+    LeaseLostError,
+    PayloadError,
+    PayloadTooLargeError,
+    QueueUnavailableError,
+    Reject,
+    RetryAfter,
+    TaskNotRegisteredError,
+    WorkQueueError,
+)
+
+if TYPE_CHECKING:
+    from .domain.context import JobContext
+    from .domain.policies import BackoffPolicy
+    from .lifecycle.results import WorkResult
+    from .tasks import Call, WorkTask, task
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "ArgumentsDoNotFitError",
+    "BackoffPolicy",
+    "Call",
+    "DuplicateJobError",
+    "InvalidJobError",
+    "JobContext",
+    "JobNotFoundError",
+    "LeaseLostError",
+    "PayloadError",
+    "PayloadTooLargeError",
+    "QueueUnavailableError",
+    "Reject",
+    "RetryAfter",
+    "TaskNotRegisteredError",
+    "WorkQueueError",
+    "WorkResult",
+    "WorkTask",
+    "task",
+]
+
+# These need the app registry or the settings, which are not there yet when Django imports this package as an app.
+_LAZY = {
+    "BackoffPolicy": "domain.policies",
+    "Call": "tasks",
+    "JobContext": "domain.context",
+    "WorkResult": "lifecycle.results",
+    "WorkTask": "tasks",
+    "task": "tasks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

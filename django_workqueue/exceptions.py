@@ -6,6 +6,7 @@ The errors of the queue, in one place to avoid import loops.
     WorkQueueError
     ├── PayloadError (ValueError)        arguments, result or metadata that JSON would not give back unchanged
     │   └── PayloadTooLargeError
+    ├── ArgumentsDoNotFitError (TypeError)   the task cannot be called with these arguments
     ├── InvalidJobError (ValueError)     a bad tenant, key, id, delay ... at enqueue
     ├── QueueUnavailableError            the database cannot be reached
     ├── LeaseLostError                   the worker's claim no longer holds
@@ -41,6 +42,14 @@ class PayloadError(WorkQueueError, ValueError):
 
 class PayloadTooLargeError(PayloadError):
     """The encoded arguments are larger than ``WORKQUEUE['MAX_PAYLOAD_BYTES']``."""
+
+
+class ArgumentsDoNotFitError(WorkQueueError, TypeError):
+    """The task cannot be called with these arguments. Raised at enqueue; in a worker the job fails with it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"The arguments do not fit {path}: {problem}. Did its signature change between two deploys?")
 
 
 class InvalidJobError(WorkQueueError, ValueError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from .policies import BackoffPolicy
 from .states import DeathReason, FailureKind
 
 
@@ -36,7 +37,7 @@ class ClaimedJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The task returned. ``result`` is JSON text; ``started_at`` and ``run_seconds`` come from the worker."""
+    """The task returned. ``result`` is the return value as JSON text."""
 
     result: str
     run_seconds: float
@@ -82,9 +83,10 @@ Decision = Retry | Bury
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One job with what came of it, ready to be written."""
+    """One job with what came of it, and the policies that its task asked for."""
 
     job: ClaimedJob
     outcome: Succeeded | Failed
-    retention: timedelta = field(default=timedelta())
+    backoff: BackoffPolicy
+    retention: timedelta = timedelta()
     """How long the finished row is kept; zero keeps none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Case, F, QuerySet, Value, When
 
@@ -31,6 +31,13 @@ class ClaimOrder:
     max_lease: timedelta
 
 
+class Claim(NamedTuple):
+    """What one claim took. ``cut`` says that it left jobs which it had found, to be claimed alone or after one that is."""
+
+    jobs: list[ClaimedJob]
+    cut: bool = False
+
+
 class Claiming(BaseStore):
     """Claims in the ORM, right on any database; each vendor's store replaces what must be fast there."""
 
@@ -45,7 +52,7 @@ class Claiming(BaseStore):
             ready = ready.filter(tenant__gt=after)
         return [tenant for _, tenant in zip(range(limit), self._distinct(ready, "tenant"), strict=False)]
 
-    def claim(self, order: ClaimOrder) -> list[ClaimedJob]:
+    def claim(self, order: ClaimOrder) -> Claim:
         """
         Put up to ``order.limit`` ready jobs under one new lease of ``order.worker``, their attempt counted.
 
@@ -53,9 +60,10 @@ class Claiming(BaseStore):
         last lease lapsed comes alone. Empty when no lane has work; a claim that is rolled back was never made.
         """
         with self.transaction():
-            picked = _with_suspects_alone(self._pick(order))
+            found = self._pick(order)
+            picked = _with_suspects_alone(found)
             if not picked:
-                return []
+                return Claim([])
             lease = self._open_lease(order)
             self._ready().filter(pk__in=[job.pk for job in picked]).update(
                 state=JobState.LEASED,
@@ -63,7 +71,7 @@ class Claiming(BaseStore):
                 attempts=F("attempts") + 1,
                 dedupe_key=Case(When(dedupe_until_start=True, then=Value(None)), default=F("dedupe_key")),
             )
-        return [_claimed(job, lease.pk) for job in picked]
+        return Claim([_claimed(job, lease.pk) for job in picked], cut=len(picked) < len(found))
 
     def _ready(self) -> QuerySet[Job]:
         return Job.objects.using(self.alias).filter(state=Literal(JobState.READY.value))

@@ -22,7 +22,7 @@ from ..domain.outcomes import ClaimedJob, Failed, Settlement
 from ..domain.rotation import LaneTurn
 from ..models import FinishedJob, Job, Lease
 from ..models.base import COPIED
-from .claim import CLAIMED_COLUMNS, ClaimOrder
+from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .orm import OrmStore
 from .reap import Lanes
 
@@ -95,7 +95,7 @@ opened AS (
 UPDATE {JOB} SET state = 'leased', lease_id = (SELECT id FROM opened), attempts = attempts + 1,
                  dedupe_key = CASE WHEN dedupe_until_start THEN NULL ELSE dedupe_key END
 WHERE id = ANY(ARRAY(SELECT id FROM chosen))
-RETURNING {", ".join(CLAIMED_COLUMNS)}
+RETURNING {", ".join(CLAIMED_COLUMNS)}, (SELECT count(*) FROM picked)
 """
 
 # The delete proves ownership: a reaper that came first has taken the jobs from under this lease.
@@ -183,7 +183,7 @@ class PostgresStore(OrmStore):
         """Return up to ``limit`` tenants with ready work in ``queue``, in order, beginning behind ``after``."""
         return [tenant for (tenant,) in self._rows(LANES, {"queue": queue, "after": after, "limit": limit})]
 
-    def claim(self, order: ClaimOrder) -> list[ClaimedJob]:
+    def claim(self, order: ClaimOrder) -> Claim:
         """See Claiming.claim. One statement; never waits for another worker."""
         parameters = _segments(order.lanes) | {
             "worker": order.worker,
@@ -193,11 +193,12 @@ class PostgresStore(OrmStore):
             "lease": order.lease,
             "max_lease": order.max_lease,
         }
-        jobs = [ClaimedJob._make(row) for row in self._rows(CLAIM, parameters)]
+        rows = self._rows(CLAIM, parameters)
+        jobs = [ClaimedJob._make(row[:-1]) for row in rows]
         turns = {lane.tenant: turn for turn, lane in enumerate(order.lanes)}
         # RETURNING promises no order.
         jobs.sort(key=lambda job: (turns[job.tenant], -job.priority, job.ready_at, job.id))
-        return jobs
+        return Claim(jobs, cut=bool(rows) and rows[0][-1] > len(rows))
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
         """See Settling.complete. One statement."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -138,8 +138,8 @@ class Watching(Claiming):
 
     # -- statistics ----------------------------------------------------------------------------------------------
 
-    def stats(self, workers: Mapping[str, int]) -> list[QueueStats]:
-        """Return the statistics of every queue that has a row or a job in sight; ``workers`` counts those that serve it."""
+    def stats(self, workers_of: Callable[[str], int]) -> list[QueueStats]:
+        """Return the statistics of every queue that has a row or a job in sight; ``workers_of`` counts those that serve one."""
         rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
         jobs = Job.objects.using(self.alias)
         counts = {
@@ -148,9 +148,9 @@ class Watching(Claiming):
             "leased": self._capped(jobs.filter(lease__isnull=False)),
             "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
         }
-        names = {*rows, *workers, *self.ready_queues(), *(name for count in counts.values() for name in count)}
+        names = {*rows, *self.ready_queues(), *(name for count in counts.values() for name in count)}
         return [
-            self._queue_stats(rows.get(name) or Queue(name=name), workers.get(name, 0), counts)
+            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts)
             for name in sorted(names)
         ]
 

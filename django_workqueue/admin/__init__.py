@@ -1,0 +1,63 @@
+"""
+The screens of the queue in Django's admin.
+
+Everything is in the mixins, so that a project may build its own classes from them, with a theme's ModelAdmin for
+example, unregister these and register those.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from ..models import DeadLetter, FinishedJob, Job, Lease, Queue, Worker
+from .dead_letters import DeadLetterAdminMixin
+from .finished_jobs import FinishedJobAdminMixin
+from .jobs import JobAdminMixin
+from .leases import LeaseAdminMixin
+from .queues import QueueAdminMixin
+from .workers import WorkerAdminMixin
+
+__all__ = [
+    "DeadLetterAdmin",
+    "DeadLetterAdminMixin",
+    "FinishedJobAdmin",
+    "FinishedJobAdminMixin",
+    "JobAdmin",
+    "JobAdminMixin",
+    "LeaseAdmin",
+    "LeaseAdminMixin",
+    "QueueAdmin",
+    "QueueAdminMixin",
+    "WorkerAdmin",
+    "WorkerAdminMixin",
+]
+
+
+@admin.register(Job)
+class JobAdmin(JobAdminMixin, admin.ModelAdmin):
+    """Live jobs."""
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(DeadLetterAdminMixin, admin.ModelAdmin):
+    """Dead letters."""
+
+
+@admin.register(FinishedJob)
+class FinishedJobAdmin(FinishedJobAdminMixin, admin.ModelAdmin):
+    """Finished jobs."""
+
+
+@admin.register(Lease)
+class LeaseAdmin(LeaseAdminMixin, admin.ModelAdmin):
+    """Leases."""
+
+
+@admin.register(Worker)
+class WorkerAdmin(WorkerAdminMixin, admin.ModelAdmin):
+    """Workers."""
+
+
+@admin.register(Queue)
+class QueueAdmin(QueueAdminMixin, admin.ModelAdmin):
+    """Queues."""

@@ -1,0 +1,99 @@
+"""What every screen has in common: the queue's own database, bounded lists, and nothing that edits a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin.options import ShowFacets
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from .changelist import BoundedChangeList
+from .keyset import Keyset
+from .search import Reach
+
+if TYPE_CHECKING:
+    ModelAdmin = Mixin = admin.ModelAdmin[Any]
+else:
+    # The screens are mixins, so that a project may put them before a ModelAdmin of its own or of a theme.
+    ModelAdmin, Mixin = admin.ModelAdmin, object
+
+Fieldset = tuple[Any, dict[str, Any]]
+"""A heading, which may be None, and its options."""
+
+
+class ReadOnlyMixin(Mixin):
+    """
+    A screen that only looks. Reading locks and writes nothing.
+
+    It reads the database that ``WORKQUEUE["DATABASE"]`` names, whatever a router would answer: a replica lags
+    behind, and would show as waiting what has long run.
+    """
+
+    keyset: ClassVar[Keyset]
+    """The order of the list, newest first."""
+    windowed: ClassVar[bool] = False
+    """Whether the table may be too large for a filter without an index to look through all of it."""
+    empty_text: ClassVar[Any] = _("There is nothing here yet.")
+    """What the list says when nothing is in it, and what to do about it."""
+
+    list_per_page = 100
+    show_facets = ShowFacets.NEVER
+    show_full_result_count = False
+    sortable_by = ()
+
+    class Media:
+        css = {"all": ("django_workqueue/admin.css",)}
+
+    @property
+    def database(self) -> str:
+        """The alias of the database that holds the queue."""
+        return get_settings().database
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the rows, each with ``read_at``: an age is told by the clock that stamped the row."""
+        rows: QuerySet[Any] = super().get_queryset(request).using(self.database)
+        return rows.annotate(read_at=Now())
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Return the order of the keyset."""
+        return self.keyset.columns
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BoundedChangeList]:
+        """Return the list that reads a bounded number of rows."""
+        return BoundedChangeList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return the row, or None. PostgreSQL cannot be asked for a text that holds a NUL character."""
+        return None if "\x00" in object_id else super().get_object(request, object_id, from_field)
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Allow what a filter of the list asks for; any other lookup in an address could scan the table."""
+        names = (_filter_name(item) for item in self.list_filter)
+        return any(lookup == name or lookup.startswith(f"{name}__") for name in names)
+
+    def search_reaches(self, text: str) -> set[Reach]:
+        """Return what searching for ``text`` makes the database look at."""
+        return {Reach.ALL} if text else set()
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: rows come from the queue itself."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: a row edited under a worker would break what the lease promises."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse: no accepted job is lost, and this is how one would be."""
+        return False
+
+
+def _filter_name(item: Any) -> str:
+    if isinstance(item, type):
+        return str(getattr(item, "parameter_name", ""))
+    return str(item[0]) if isinstance(item, tuple | list) else str(item)

@@ -1,0 +1,62 @@
+"""The failed attempts of a job, first to last, as its page shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..models import Failure
+from ..models.base import JobColumns
+from .words import age, bounded, duration
+
+SHOWN = 100
+"""Attempts on one page. There are seldom more than five; a task that allows thousands must not make a page of megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One failed attempt. Times are told as seen from ``now``."""
+
+    failure: Failure
+    now: datetime
+
+    @property
+    def failed(self) -> str:
+        """When it failed."""
+        return age(self.failure.failed_at, self.now)
+
+    @property
+    def next_try(self) -> str:
+        """When the job came back; a dash when this failure was the end."""
+        return age(self.failure.next_try_at, self.now)
+
+    @property
+    def ran(self) -> str:
+        """For how long it ran."""
+        return duration(self.failure.failed_at - self.failure.started_at)
+
+    @property
+    def message(self) -> str:
+        """What the exception said, cut where it is very long."""
+        return bounded(self.failure.message)
+
+    @property
+    def traceback(self) -> str:
+        """The traceback. Its end says what went wrong, so that is what stays of a long one."""
+        return bounded(self.failure.traceback, keep_end=True)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The newest failed attempts of one job, in order. ``cut`` tells that there were others before them."""
+
+    attempts: list[Attempt]
+    cut: bool
+
+    @classmethod
+    def of(cls, job: JobColumns, database: str) -> History:
+        """Read the history of ``job``, wherever it is now, by one statement."""
+        rows = Failure.objects.using(database).filter(job_id=job.pk).order_by("-id")[: SHOWN + 1]
+        newest = list(rows)
+        now: datetime = job.read_at  # type: ignore[attr-defined] # annotated by ReadOnlyMixin
+        return cls([Attempt(row, now) for row in reversed(newest[:SHOWN])], cut=len(newest) > SHOWN)

@@ -1,0 +1,114 @@
+"""What the screens of live, finished and dead jobs share: one search, one layout, every failed attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets, unquote
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from ..models import DeadLetter, FinishedJob, Job
+from ..models.base import JobColumns
+from .base import Fieldset, ReadOnlyMixin
+from .failures import History
+from .keyset import Keyset
+from .search import JOB_WORDS, Reach, Search
+from .words import json_of, line, text_of, when
+
+PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
+"""The tables that a job may be in, one at a time."""
+
+WHAT: Fieldset = (gettext_lazy("What"), {"fields": ("task", "shown_args", "shown_kwargs")})
+WHERE: Fieldset = (
+    gettext_lazy("Where"),
+    {"fields": ("id", "queue", "tenant", "priority", "dedupe_key", "shown_metadata")},
+)
+
+
+class JobColumnsMixin(ReadOnlyMixin):
+    """A screen over one of the tables that hold jobs."""
+
+    # Ids ascend with time, so the primary key is the order of arrival.
+    keyset = Keyset(("-id",))
+    windowed = True
+    words = JOB_WORDS
+    """What may stand before a colon in the search box."""
+    search_fields = ("id", "dedupe_key")
+    search_help_text = gettext_lazy(
+        "An id, a dedupe key, or the beginning of a task’s dotted path. Or say which, and combine: "
+        "id: key: task: tenant: queue:"
+    )
+
+    enqueued = when("enqueued_at", gettext_lazy("enqueued"))
+    shown_args = json_of("args", gettext_lazy("arguments"))
+    shown_kwargs = json_of("kwargs", gettext_lazy("keyword arguments"))
+    shown_metadata = json_of("metadata", gettext_lazy("metadata"))
+    shown_last_error = text_of("last_error", gettext_lazy("last error"))
+
+    @admin.display(description=gettext_lazy("attempts"))
+    def tries(self, row: JobColumns) -> str:
+        """Show how many attempts were made, of how many."""
+        return _("%(attempts)d of %(allowed)d") % {"attempts": row.attempts, "allowed": row.max_attempts}
+
+    @admin.display(description=gettext_lazy("last error"))
+    def error_line(self, row: JobColumns) -> str:
+        """Show the beginning of the last error."""
+        return line(row.last_error)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """Return every name of the layout."""
+        return flatten_fieldsets(self.get_fieldsets(request, obj))
+
+    def search_reaches(self, text: str) -> set[Reach]:
+        """Return what the conditions in ``text`` cost."""
+        return Search.parse(text, self.words).reaches
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return the rows that the search box asks for; no row comes twice."""
+        return Search.parse(search_term, self.words).apply(queryset), False
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """Show the job, with its failed attempts below."""
+        if obj is not None:
+            context["history"] = History.of(obj, self.database)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> HttpResponse:
+        """Follow a job that has moved since the list was read, as jobs do within milliseconds."""
+        for model in PLACES:
+            if self._may_be_seen(request, model) and self._is_in(model, unquote(object_id)):
+                name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
+                self.message_user(request, _("This job has moved on; here it is now."), messages.INFO)
+                return HttpResponseRedirect(
+                    reverse(name, args=(object_id,), current_app=self.admin_site.name)
+                )
+        return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc, no-any-return]
+
+    def _may_be_seen(self, request: HttpRequest, model: type[JobColumns]) -> bool:
+        screen = self.admin_site._registry.get(model)
+        return screen is not None and screen.has_view_permission(request)
+
+    def _is_in(self, model: type[JobColumns], text: str) -> bool:
+        try:
+            pk = UUID(text)
+        except ValueError:
+            return False
+        return model._default_manager.using(self.database).filter(pk=pk).exists()

@@ -1,0 +1,133 @@
+"""The ``django.tasks`` backend: what ``TASKS`` names, and how its tasks reach the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.apps import apps
+from django.core import checks
+
+from .domain.contract import BaseTaskBackend, InvalidTask, Task, task_enqueued
+from .domain.registry import call_plan, check_fit
+from .exceptions import InvalidJobError
+from .lifecycle import enqueue as enqueueing
+from .lifecycle import results
+from .lifecycle.events import announce
+from .lifecycle.results import WorkResult
+from .store import store_for
+from .tasks import Call, WorkTask
+
+
+class WorkQueueBackend(BaseTaskBackend):
+    """
+    Stores tasks as jobs in the project's database.
+
+    ``QUEUES`` lists the permitted queue names; an empty list permits any. There are no ``OPTIONS``: what is configured
+    at all is in the settings dict ``WORKQUEUE``.
+    """
+
+    task_class = WorkTask
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def validate_task(self, task: Task) -> None:
+        """Raise InvalidTask when the task could not be run, or names a queue that is not in QUEUES."""
+        if isinstance(task.run_after, timedelta):
+            _check_delay(task.run_after)
+            super().validate_task(_Undeferred(task))
+        else:
+            super().validate_task(task)
+        call_plan(task.func)
+
+    def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> WorkResult:
+        """Store one job in the caller's transaction and return it. See lifecycle.enqueue for what is refused."""
+        return self.enqueue_many(task, [Call(args=tuple(args), kwargs=kwargs)])[0]
+
+    def enqueue_many(self, task: Task, calls: Iterable[Call]) -> list[WorkResult]:
+        """Store a job for each call, as one step of the caller's transaction."""
+        self.validate_task(task)
+        stored = enqueueing.enqueue([_request(task, call) for call in calls])
+        made = [results.of_stored(job, task, self.alias, duplicate=duplicate) for job, duplicate in stored]
+        for result in made:
+            if not result.duplicate:
+                announce(task_enqueued, task, _constant(result))
+        return made
+
+    def get_result(self, result_id: str) -> WorkResult:
+        """Return the job of that id. Raises TaskResultDoesNotExist."""
+        return results.load(store_for(), result_id, self.alias)
+
+    def check(self, **_kwargs: Any) -> list[checks.CheckMessage]:
+        """Report what keeps this backend from working."""
+        if not apps.is_installed("django_workqueue"):
+            return [
+                checks.Error(
+                    f"TASKS[{self.alias!r}] uses WorkQueueBackend, but its app is not installed.",
+                    hint="Add 'django_workqueue' to INSTALLED_APPS and migrate.",
+                    id="django_workqueue.E001",
+                )
+            ]
+        return []
+
+
+class _Undeferred:
+    """A task as seen by Django's validation, which knows no timedelta."""
+
+    run_after = None
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._task, name)
+
+
+def _check_delay(delay: timedelta) -> None:
+    if delay < timedelta():
+        raise InvalidTask(f"run_after is {delay!r}. Pass a delay of zero or more.")
+
+
+def _constant(result: WorkResult) -> Callable[[], WorkResult]:
+    return lambda: result
+
+
+def _request(task: Task, call: Call) -> enqueueing.JobRequest:
+    """Return the request for one job. Tasks of ``django.tasks`` itself have none of our options."""
+    check_fit(task, call.args, call.kwargs)
+    common = enqueueing.JobRequest(
+        task=task.module_path,
+        args=call.args,
+        kwargs=call.kwargs,
+        queue=task.queue_name,
+        priority=task.priority,
+        run_after=task.run_after,
+    )
+    return _with_options(common, task, call) if isinstance(task, WorkTask) else common
+
+
+def _with_options(request: enqueueing.JobRequest, task: WorkTask, call: Call) -> enqueueing.JobRequest:
+    return replace(
+        request,
+        tenant=task.tenant,
+        max_attempts=task.max_attempts,
+        dedupe_key=_dedupe_key(task, call),
+        dedupe_until=task.dedupe_until,
+        metadata=task.metadata,
+        job_id=call.job_id or task.job_id,
+    )
+
+
+def _dedupe_key(task: WorkTask, call: Call) -> str | None:
+    if call.dedupe_key is not None:
+        return call.dedupe_key
+    if not callable(task.dedupe_key):
+        return task.dedupe_key
+    key = task.dedupe_key(*call.args, **call.kwargs)
+    if key is not None and not isinstance(key, str):
+        raise InvalidJobError(f"The dedupe_key of {task.module_path} answered {key!r}. Return a string or None.")
+    return key

@@ -1,0 +1,82 @@
+"""What a running task may know of its own delivery, and the trace that travels from enqueue to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from .contract import TaskResult
+
+correlation_id: ContextVar[str | None] = ContextVar("django_workqueue_correlation_id", default=None)
+"""Set it, in a middleware for instance, and jobs enqueued from there carry it; it is set again around their run."""
+
+traceparent: ContextVar[str | None] = ContextVar("django_workqueue_traceparent", default=None)
+"""The W3C trace context header, carried in the same way."""
+
+TRACED = {"correlation_id": correlation_id, "traceparent": traceparent}
+
+
+def captured_trace() -> dict[str, Any]:
+    """Return the parts of the trace that are set where a job is enqueued, as metadata."""
+    return {name: value for name, variable in TRACED.items() if (value := variable.get()) is not None}
+
+
+@contextmanager
+def restored_trace(metadata: Mapping[str, Any]) -> Iterator[None]:
+    """Set the trace that a job carries, for the block."""
+    tokens = [(variable, variable.set(metadata.get(name))) for name, variable in TRACED.items()]
+    try:
+        yield
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobContext:
+    """
+    The delivery of a job, handed to a task that asks for it.
+
+    A task asks with ``takes_context=True`` and ``context`` as its first parameter, or by a parameter named ``ctx``. It
+    answers everything that ``django.tasks``' own context does.
+    """
+
+    job_id: UUID
+    queue: str
+    tenant: str
+    attempt: int
+    """This attempt's number, from 1."""
+    max_attempts: int
+    last_error: str | None
+    """One line on why the attempt before this one failed; None at first."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    load_result: Callable[[], TaskResult] = field(repr=False)
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether an attempt came before this one."""
+        return self.attempt > 1
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether raising now makes the job a dead letter."""
+        return self.attempt >= self.max_attempts
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The correlation id of whoever enqueued the job."""
+        return self.metadata.get("correlation_id")
+
+    @property
+    def traceparent(self) -> str | None:
+        """The W3C trace context of whoever enqueued the job."""
+        return self.metadata.get("traceparent")
+
+    @property
+    def task_result(self) -> TaskResult:
+        """The job as ``django.tasks`` describes it, read from the database at each call."""
+        return self.load_result()

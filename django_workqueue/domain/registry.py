@@ -1,0 +1,79 @@
+"""From a stored dotted path to the task, and how its function wants to be called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.utils.module_loading import import_string
+
+from ..conf import get_settings
+from ..exceptions import ArgumentsDoNotFitError, TaskNotRegisteredError
+from .contract import Task
+
+CONTEXT_PARAMETER = "ctx"
+
+
+@lru_cache(maxsize=None)
+def resolve(path: str) -> Task:
+    """
+    Return the task stored under ``path``, following WORKQUEUE['ALIASES'].
+
+    Raises TaskNotRegisteredError when the import fails or finds something else than a task. A success is remembered, a
+    failure is not: the module may be there after the next deploy.
+    """
+    present = get_settings().aliases.get(path, path)
+    try:
+        found = import_string(present)
+    except Exception as error:  # noqa: BLE001 - a module may raise anything while it is imported
+        raise TaskNotRegisteredError(path, f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, Task):
+        raise TaskNotRegisteredError(path, f"{present} is {type(found).__name__}, not a task")
+    return found
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_kwargs: Any) -> None:
+    if setting in {"WORKQUEUE", "TASKS"}:
+        resolve.cache_clear()
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """How a task's function is called."""
+
+    signature: inspect.Signature
+    wants_ctx: bool
+    """Whether it names a ``ctx`` parameter that nobody else fills: one with a default belongs to whoever gave it."""
+
+
+@lru_cache(maxsize=None)
+def call_plan(func: Callable[..., Any]) -> CallPlan:
+    """Return how ``func`` is called."""
+    signature = inspect.signature(func)
+    parameter = signature.parameters.get(CONTEXT_PARAMETER)
+    wants_ctx = parameter is not None and parameter.default is parameter.empty
+    return CallPlan(signature, wants_ctx)
+
+
+def with_context(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments with ``context`` added where the task asks for it."""
+    if task.takes_context:
+        return [context, *args], dict(kwargs)
+    if call_plan(task.func).wants_ctx and CONTEXT_PARAMETER not in kwargs:
+        return list(args), {**kwargs, CONTEXT_PARAMETER: context}
+    return list(args), dict(kwargs)
+
+
+def check_fit(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise ArgumentsDoNotFitError unless the task can be called with these arguments."""
+    called_args, called_kwargs = with_context(task, args, kwargs, None)
+    try:
+        call_plan(task.func).signature.bind(*called_args, **called_kwargs)
+    except TypeError as error:
+        raise ArgumentsDoNotFitError(task.module_path, str(error)) from None

@@ -1,0 +1,46 @@
+"""Claim: take ready jobs under one new lease, and renew what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from ..conf import get_settings
+from ..domain.outcomes import ClaimedJob
+from ..domain.rotation import Rotation
+from ..store import Store
+from ..store.claim import ClaimOrder
+
+MOST_LANES = 100
+"""Lanes looked at by one claim: each costs an index descent."""
+
+
+def claim(store: Store, rotation: Rotation, *, queue: str, worker: str, limit: int) -> list[ClaimedJob]:
+    """
+    Claim up to ``limit`` jobs of ``queue`` for ``worker``, from the lanes whose turn it is.
+
+    Every lane may give an equal share; what one lane leaves unused is claimed at its next turn. Empty when no lane that
+    is remembered has work.
+    """
+    lanes = rotation.turn(min(limit, MOST_LANES))
+    if not lanes:
+        return []
+    policy = get_settings().queue(queue)
+    order = ClaimOrder(
+        worker=worker,
+        queue=queue,
+        lanes=lanes,
+        limit=limit,
+        quantum=max(1, limit // len(lanes)),
+        lease=policy.lease,
+        max_lease=policy.max_lease,
+    )
+    jobs, cut = store.claim(order)
+    rotation.settle(lanes, jobs, full=cut or len(jobs) >= limit)
+    return jobs
+
+
+def renew(store: Store, leases: Mapping[int, str]) -> set[int]:
+    """Renew ``leases``, a map of lease ids to queues, and return the ids that are lost."""
+    lengths: dict[int, timedelta] = {pk: get_settings().queue(queue).lease for pk, queue in leases.items()}
+    return set(leases) - store.renew(lengths) if leases else set()

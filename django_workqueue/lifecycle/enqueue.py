@@ -1,0 +1,160 @@
+"""Enqueue: refuse at the door what cannot work, then store the job in the caller's own transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..domain.context import captured_trace
+from ..domain.encoding import encode
+from ..domain.ids import new_id
+from ..domain.states import JobState
+from ..exceptions import InvalidJobError
+from ..models import Job
+from ..models.base import KEY_LENGTH, NAME_LENGTH, TASK_LENGTH
+from ..store import Store, store_for
+from ..store.enqueue import Stored
+from .wake import wake
+
+MAX_ATTEMPTS = 32767
+DedupeUntil = Literal["finish", "start"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A job as a caller asks for it, before anything is checked."""
+
+    task: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    queue: str = "default"
+    tenant: str = ""
+    priority: int = 0
+    run_after: datetime | timedelta | None = None
+    max_attempts: int | None = None
+    dedupe_key: str | None = None
+    dedupe_until: DedupeUntil = "finish"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    job_id: UUID | None = None
+
+
+def enqueue(requests: Sequence[JobRequest], *, database: str | None = None) -> list[Stored]:
+    """
+    Store a job for each request and answer them in order; a clash answers the job that was there before.
+
+    All is checked before anything is written, so that a refusal leaves the caller's transaction as it was. Raises
+    PayloadError, InvalidJobError or QueueUnavailableError.
+    """
+    store = store_for(database)
+    jobs = [_build(request) for request in requests]
+    _set_due_times(store, jobs, requests)
+    given = frozenset(request.job_id for request in requests if request.job_id is not None)
+    stored = store.insert(jobs, given_ids=given)
+    wake(store, {(job.queue, job.tenant) for job, duplicate in stored if not duplicate and job.state == JobState.READY})
+    _count_duplicates(store, stored)
+    return stored
+
+
+def queue_name(name: str) -> str:
+    """Return ``name`` as it is stored: a trailing slash makes no other queue."""
+    return name.rstrip("/") if isinstance(name, str) else name
+
+
+def _build(request: JobRequest) -> Job:
+    settings = get_settings()
+    queue = queue_name(request.queue)
+    _check_text("queue", queue, NAME_LENGTH)
+    _check_text("tenant", request.tenant, NAME_LENGTH, may_be_empty=True)
+    _check_text("task path", request.task, TASK_LENGTH)
+    if request.dedupe_key is not None:
+        _check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
+    return Job(
+        id=_job_id(request.job_id),
+        queue=queue,
+        tenant=request.tenant,
+        task=request.task,
+        args=encode(list(request.args), "args", settings.max_payload_bytes),
+        kwargs=encode(dict(request.kwargs), "kwargs", settings.max_payload_bytes),
+        priority=_whole("priority", request.priority, -100, 100),
+        max_attempts=_whole(
+            "max_attempts",
+            settings.queue(queue).max_attempts if request.max_attempts is None else request.max_attempts,
+            1,
+            MAX_ATTEMPTS,
+        ),
+        dedupe_key=request.dedupe_key,
+        dedupe_until_start=_until_start(request.dedupe_until),
+        metadata=_metadata(request.metadata, settings.max_payload_bytes),
+    )
+
+
+def _set_due_times(store: Store, jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
+    """Place deferred jobs by the database's clock, which costs a look at it only where one is deferred."""
+    deferred = [(job, request.run_after) for job, request in zip(jobs, requests, strict=True) if request.run_after]
+    if not deferred:
+        return
+    now = store.now()
+    for job, run_after in deferred:
+        job.ready_at = now + run_after if isinstance(run_after, timedelta) else _aware(run_after)
+        job.state = JobState.SCHEDULED if job.ready_at > now else JobState.READY
+
+
+def _aware(moment: datetime) -> datetime:
+    if not isinstance(moment, datetime):
+        raise InvalidJobError(f"run_after is {moment!r}. Pass a datetime or a timedelta.")
+    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+
+
+def _metadata(given: Mapping[str, Any], max_bytes: int) -> str:
+    reserved = [key for key in given if isinstance(key, str) and key.startswith("_")]
+    if reserved:
+        raise InvalidJobError(f"metadata has the key {reserved[0]!r}. Keys that begin with an underscore are reserved.")
+    merged = captured_trace() | dict(given)
+    return encode(merged, "metadata", max_bytes) if merged else "{}"
+
+
+def _until_start(until: str) -> bool:
+    if until not in {"finish", "start"}:
+        raise InvalidJobError(f"dedupe_until is {until!r}. Use 'finish' or 'start'.")
+    return until == "start"
+
+
+def _job_id(given: UUID | None) -> UUID:
+    if given is None:
+        return new_id()
+    if not isinstance(given, UUID):
+        raise InvalidJobError(f"job_id is {given!r}. Pass a uuid.UUID.")
+    return given
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidJobError(f"{name} is {value!r}. It must be a whole number from {low} to {high}.")
+    return value
+
+
+def _check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) -> None:
+    if not isinstance(text, str):
+        raise InvalidJobError(f"{name} is {text!r}, of type {type(text).__name__}. Pass a string.")
+    if not text and not may_be_empty:
+        raise InvalidJobError(f"{name} is empty. Give it a name.")
+    if len(text) > most:
+        raise InvalidJobError(f"{name} has {len(text)} characters; at most {most} are kept: {text[:40]!r}...")
+    if not text.isascii() or not text.isprintable():
+        encode(text, name, most * 4)
+        if not text.isprintable():
+            raise InvalidJobError(f"{name} is {text!r}. Leave out control characters.")
+
+
+def _count_duplicates(store: Store, stored: Sequence[Stored]) -> None:
+    """Count what was suppressed, after the commit: a counter row must not be locked while the caller's transaction runs."""
+    counts = Counter(job.queue for job, duplicate in stored if duplicate)
+    if counts:
+        store.on_commit(lambda: store.count_duplicates(counts))

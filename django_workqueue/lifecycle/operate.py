@@ -1,0 +1,142 @@
+"""
+Operate: what people do. The admin and the commands call these; whether the caller may is for them to ask.
+
+Every function takes ``database``, the alias of the queue's database; None is the one that the settings name.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from ..conf import get_settings
+from ..exceptions import DuplicateJobError, InvalidJobError, JobNotFoundError
+from ..models import DeadLetter
+from ..store import Store, store_for
+from ..store.operate import Pruned
+from ..store.reap import Reclaimed
+from ..store.watch import QueueStats
+from .enqueue import MAX_ATTEMPTS
+from .reap import reap
+from .wake import wake
+
+logger = logging.getLogger("django_workqueue.operate")
+
+STATISTICS_RETENTION = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A job that an operation left as it was, and why."""
+
+    job_id: UUID
+    problem: str
+
+
+@dataclass(slots=True)
+class Requeued:
+    """What became of a requeue."""
+
+    job_ids: list[UUID] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def requeue(ids: Iterable[UUID], *, attempts: int | None = None, database: str | None = None) -> Requeued:
+    """
+    Put dead letters back to ready, each with ``attempts`` further tries (by default its queue's MAX_ATTEMPTS).
+
+    Id, history and keys stay. Each is a transaction of its own; one that cannot come back is refused by name and does
+    not stop the others. Raises InvalidJobError when ``attempts`` is not from 1 to 32767.
+    """
+    if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
+        raise InvalidJobError(f"attempts is {attempts!r}. It must be from 1 to {MAX_ATTEMPTS}.")
+    store, done = store_for(database), Requeued()
+    lanes = set()
+    for job_id in ids:
+        try:
+            job = store.requeue(job_id, attempts=attempts or _attempts_of(store, job_id))
+        except (JobNotFoundError, DuplicateJobError) as error:
+            done.refused.append(Refusal(job_id, str(error)))
+            continue
+        done.job_ids.append(job_id)
+        lanes.add((job.queue, job.tenant))
+        logger.info("Job %s of %s was requeued.", job_id, job.task, extra={"job_id": str(job_id), "task": job.task})
+    wake(store, lanes)
+    return done
+
+
+def _attempts_of(store: Store, job_id: UUID) -> int:
+    queue = DeadLetter.objects.using(store.alias).filter(pk=job_id).values_list("queue", flat=True).first()
+    return get_settings().queue(queue or "").max_attempts
+
+
+def discard(ids: Iterable[UUID], *, database: str | None = None) -> list[UUID]:
+    """Delete dead letters with their failures, and return the ids that were there."""
+    store, done = store_for(database), []
+    for job_id in ids:
+        try:
+            store.discard(job_id)
+        except JobNotFoundError:
+            continue
+        done.append(job_id)
+        logger.info("Dead letter %s was discarded.", job_id, extra={"job_id": str(job_id)})
+    return done
+
+
+def pause(queue: str, by: str, *, database: str | None = None) -> None:
+    """Stop all workers from claiming from ``queue``, within two seconds. What runs goes on."""
+    store_for(database).pause(queue, by)
+    logger.warning("Queue %r was paused by %s.", queue, by, extra={"queue": queue})
+
+
+def resume(queue: str, *, database: str | None = None) -> None:
+    """Let workers claim from ``queue`` again."""
+    store_for(database).resume(queue)
+    logger.warning("Queue %r was resumed.", queue, extra={"queue": queue})
+
+
+def prune(*, batch: int = 1000, database: str | None = None) -> Pruned:
+    """Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0."""
+    return store_for(database).prune(
+        batch=batch, dead_retention=get_settings().dead_retention, statistics_retention=STATISTICS_RETENTION
+    )
+
+
+def reap_once(*, database: str | None = None) -> list[Reclaimed]:
+    """Take back the jobs of every lease that has lapsed by now, and return what moved."""
+    store, moved = store_for(database), []
+    while reclaimed := reap(store):
+        moved += reclaimed
+    return moved
+
+
+def stats(*, database: str | None = None) -> list[QueueStats]:
+    """Return the statistics of every queue, in name order, from bounded reads."""
+    store = store_for(database)
+    patterns = [worker.queues for worker in store.live_workers(silence())]
+    return store.stats(lambda name: sum(serves(served, name) for served in patterns))
+
+
+def silence() -> timedelta:
+    """Return how long a worker may go unseen and still count as alive: three beats and a little."""
+    return get_settings().beat * 3 + timedelta(seconds=1)
+
+
+def serves(patterns: str, queue: str) -> bool:
+    """Whether a worker with these patterns ("a,b*,!c": exclusions begin with "!") serves ``queue``."""
+    wanted, unwanted = split_patterns(patterns.split(","))
+    return _matches(wanted, queue) and not _matches(unwanted, queue)
+
+
+def split_patterns(patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the patterns that include queues, and, without their "!", those that exclude them."""
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
+    return wanted, [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+
+
+def _matches(patterns: Sequence[str], queue: str) -> bool:
+    return any(fnmatch.fnmatchcase(queue, pattern) for pattern in patterns)

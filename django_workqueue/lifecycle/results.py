@@ -1,0 +1,182 @@
+"""A job as ``django.tasks`` describes it: the contract's TaskResult, made from our rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ..domain.contract import Task, TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
+from ..domain.encoding import decode
+from ..domain.outcomes import ClaimedJob
+from ..domain.registry import resolve
+from ..domain.states import Ending, JobState
+from ..exceptions import TaskNotRegisteredError
+from ..models import DeadLetter, Failure, FinishedJob, Job
+from ..store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkResult(TaskResult):
+    """A TaskResult that also says whether an enqueue was answered with a job that was there before."""
+
+    duplicate: bool = False
+
+
+def of_stored(job: Job, task: Task, backend: str, *, duplicate: bool) -> WorkResult:
+    """Return the result of an enqueue. ``task`` is the one that was enqueued."""
+    status = TaskResultStatus.RUNNING if job.state == JobState.LEASED else TaskResultStatus.READY
+    return _result(job, task, backend, status=status, duplicate=duplicate)
+
+
+def of_attempt(
+    store: Store,
+    job: ClaimedJob,
+    task: Task,
+    *,
+    status: TaskResultStatus,
+    worker: str,
+    started_at: datetime,
+    finished_at: datetime | None = None,
+    result: str | None = None,
+) -> WorkResult:
+    """
+    Return what a worker knows of the attempt it runs, for signals.
+
+    Reads earlier failures from the database, and so nothing on a first attempt. Times are the worker's.
+    """
+    failures: list[Failure] = []
+    if job.last_error or status == TaskResultStatus.FAILED:
+        failures = list(Failure.objects.using(store.alias).filter(job_id=job.id).order_by("id"))
+    row = Job(pk=job.id, args=job.args, kwargs=job.kwargs, enqueued_at=job.enqueued_at)
+    last_attempt = None if status == TaskResultStatus.FAILED else (started_at, worker)
+    made = _result(
+        row,
+        task,
+        task.backend,
+        status=status,
+        failures=failures,
+        last_attempt=last_attempt,
+        finished_at=finished_at,
+    )
+    if result is not None:
+        object.__setattr__(made, "_return_value", decode(result, object))
+    return made
+
+
+def load(store: Store, job_id: str | UUID, backend: str) -> WorkResult:
+    """
+    Return the job called ``job_id``, wherever it is now.
+
+    Raises TaskResultDoesNotExist for an id that is malformed, unknown or pruned, and for a job whose task cannot be found.
+    """
+    row = _find(store, _uuid(job_id))
+    try:
+        task = resolve(row.task)
+    except TaskNotRegisteredError as error:
+        raise TaskResultDoesNotExist(str(error)) from error
+    failures = list(Failure.objects.using(store.alias).filter(job_id=row.pk).order_by("id"))
+    match row:
+        case FinishedJob():
+            return _of_finished(row, task, backend, failures)
+        case DeadLetter():
+            return _of_dead(row, task, backend, failures)
+        case _:
+            return _of_live(row, task, backend, failures)
+
+
+def _uuid(job_id: str | UUID) -> UUID:
+    try:
+        return job_id if isinstance(job_id, UUID) else UUID(job_id)
+    except (ValueError, AttributeError, TypeError):
+        raise TaskResultDoesNotExist(f"{job_id!r} is not the id of a job.") from None
+
+
+def _find(store: Store, job_id: UUID) -> Job | FinishedJob | DeadLetter:
+    # A job may move while the tables are read one after the other; it moves on in the order in which they are read,
+    # save when it is requeued, which the second round sees.
+    for _ in range(2):
+        for rows in (Job.objects.select_related("lease"), FinishedJob.objects.all(), DeadLetter.objects.all()):
+            found: Job | FinishedJob | DeadLetter | None = rows.using(store.alias).filter(pk=job_id).first()
+            if found is not None:
+                return found
+    raise TaskResultDoesNotExist(f"There is no job {str(job_id)!r}: it never was, or its time of retention is over.")
+
+
+def _of_live(job: Job, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+    lease = job.lease
+    return _result(
+        job,
+        task,
+        backend,
+        status=TaskResultStatus.READY if lease is None else TaskResultStatus.RUNNING,
+        failures=failures,
+        last_attempt=None if lease is None else (lease.acquired_at, lease.worker),
+    )
+
+
+def _of_finished(job: FinishedJob, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+    succeeded = job.outcome == Ending.SUCCEEDED
+    result = _result(
+        job,
+        task,
+        backend,
+        status=TaskResultStatus.SUCCESSFUL if succeeded else TaskResultStatus.FAILED,
+        failures=failures,
+        last_attempt=None if job.started_at is None else (job.started_at, job.worker),
+        finished_at=job.finished_at,
+    )
+    if succeeded:
+        object.__setattr__(result, "_return_value", decode(job.result, object))
+    return result
+
+
+def _of_dead(job: DeadLetter, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+    return _result(job, task, backend, status=TaskResultStatus.FAILED, failures=failures, finished_at=job.died_at)
+
+
+def _result(
+    job: Job | FinishedJob | DeadLetter,
+    task: Task,
+    backend: str,
+    *,
+    status: TaskResultStatus,
+    failures: Iterable[Failure] = (),
+    last_attempt: tuple[datetime, str] | None = None,
+    finished_at: datetime | None = None,
+    duplicate: bool = False,
+) -> WorkResult:
+    attempts = [(failure.started_at, failure.worker) for failure in failures]
+    if last_attempt is not None:
+        attempts.append(last_attempt)
+    return WorkResult(
+        task=task,
+        id=str(job.pk),
+        status=status,
+        enqueued_at=job.enqueued_at,
+        started_at=attempts[0][0] if attempts else None,
+        last_attempted_at=attempts[-1][0] if attempts else None,
+        finished_at=finished_at,
+        args=_readable(job.args, list),
+        kwargs=_readable(job.kwargs, dict),
+        backend=backend,
+        errors=[_error(failure) for failure in failures],
+        worker_ids=[worker for _, worker in attempts],
+        duplicate=duplicate,
+    )
+
+
+def _readable(text: str, kind: type) -> Any:
+    """Decode stored arguments; those that cannot be are empty here and whole in the admin."""
+    try:
+        return decode(text, kind)
+    except ValueError:
+        return kind()
+
+
+def _error(failure: Failure) -> TaskError:
+    """Describe an attempt that failed; one that no exception ended carries our own error's path."""
+    path = failure.error_class or "django_workqueue.exceptions.LeaseLostError"
+    return TaskError(exception_class_path=path, traceback=failure.traceback or failure.message)

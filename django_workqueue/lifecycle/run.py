@@ -1,0 +1,202 @@
+"""Run: turn a claimed job into a call, and whatever comes of it into plain text."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..domain.context import JobContext, restored_trace
+from ..domain.contract import Task, TaskResult, TaskResultStatus, task_started
+from ..domain.encoding import decode, encode
+from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
+from ..domain.policies import BackoffPolicy
+from ..domain.registry import check_fit, resolve, with_context
+from ..domain.states import FailureKind
+from ..exceptions import Reject, RetryAfter, TaskNotRegisteredError
+from ..store import Store
+from .events import announce, job_fields
+from .results import load, of_attempt
+
+logger = logging.getLogger("django_workqueue.run")
+
+MOST_MESSAGE = 2_000
+MOST_TRACEBACK = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A claimed job, ready to be called."""
+
+    job: ClaimedJob
+    task: Task
+    args: list[Any]
+    kwargs: dict[str, Any]
+    metadata: Mapping[str, Any]
+    store: Store
+    worker: str
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the task is a coroutine function."""
+        return inspect.iscoroutinefunction(self.task.func)
+
+
+def prepare(job: ClaimedJob, store: Store, worker: str) -> Call | Settlement:
+    """Return how ``worker`` calls the job's task, or, when that cannot be known, how the attempt failed."""
+    try:
+        task = resolve(job.task)
+    except TaskNotRegisteredError as error:
+        return _settlement(job, None, _failed(error, FailureKind.UNKNOWN_TASK))
+    try:
+        args, kwargs = decode(job.args, list), decode(job.kwargs, dict)
+        metadata = decode(job.metadata, dict)
+    except ValueError as error:
+        return _settlement(job, task, _failed(error, FailureKind.UNDECODABLE))
+    try:
+        check_fit(task, args, kwargs)
+    except TypeError as error:
+        return _settlement(job, task, _failed(error, FailureKind.ERROR))
+    context = _context(job, metadata, lambda: load(store, job.id, task.backend))
+    return Call(job, task, *with_context(task, args, kwargs, context), metadata, store, worker)
+
+
+def run(call: Call) -> Settlement:
+    """Call the task in this thread. Nothing that it raises passes, not even SystemExit."""
+    begun = time.monotonic()
+    with _around(call):
+        try:
+            value = call.task.func(*call.args, **call.kwargs)
+            if inspect.isawaitable(value):
+                value = async_to_sync(_await)(value)
+            outcome: Succeeded | Failed = _succeeded(value, begun)
+        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+            outcome = _raised(error, call.task, begun)
+    return _settlement(call.job, call.task, outcome)
+
+
+async def run_async(call: Call) -> Settlement:
+    """Await the task in this event loop. Nothing that it raises passes; cancellation from outside does."""
+    begun = time.monotonic()
+    with _around(call):
+        try:
+            outcome: Succeeded | Failed = _succeeded(await call.task.func(*call.args, **call.kwargs), begun)
+        except asyncio.CancelledError as error:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            outcome = _raised(error, call.task, begun)
+        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+            outcome = _raised(error, call.task, begun)
+    return _settlement(call.job, call.task, outcome)
+
+
+def interrupted(job: ClaimedJob, run_seconds: float) -> Settlement:
+    """Return the settlement of a job that its worker had to leave."""
+    message = "The worker was stopped before the job ended; the attempt is not counted."
+    return _settlement(job, None, Failed(kind=FailureKind.INTERRUPTED, message=message, run_seconds=run_seconds))
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+@contextlib.contextmanager
+def _around(call: Call) -> Iterator[None]:
+    """What surrounds every body: its trace, the start's signal and log record."""
+    with restored_trace(call.metadata):
+        logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
+        announce(task_started, call.task, lambda: _started(call))
+        yield
+
+
+def _started(call: Call) -> TaskResult:
+    return of_attempt(
+        call.store,
+        call.job,
+        call.task,
+        status=TaskResultStatus.RUNNING,
+        worker=call.worker,
+        started_at=timezone.now(),
+    )
+
+
+def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], TaskResult]) -> JobContext:
+    return JobContext(
+        job_id=job.id,
+        queue=job.queue,
+        tenant=job.tenant,
+        attempt=job.attempts,
+        max_attempts=job.max_attempts,
+        last_error=job.last_error or None,
+        metadata=metadata,
+        load_result=load_result,
+    )
+
+
+def _succeeded(value: Any, begun: float) -> Succeeded:
+    result = encode(_listed(value), "the result", get_settings().max_payload_bytes)
+    return Succeeded(result=result, run_seconds=time.monotonic() - begun)
+
+
+def _listed(value: Any) -> Any:
+    """Turn tuples into lists, as ``django.tasks`` does with results: nothing that JSON gives back is lost by that."""
+    if isinstance(value, tuple):
+        return [_listed(each) for each in value]
+    if type(value) is list:
+        return [_listed(each) for each in value]
+    if type(value) is dict:
+        return {key: _listed(each) for key, each in value.items()}
+    return value
+
+
+def _raised(error: BaseException, task: Task, begun: float) -> Failed:
+    reject_on = getattr(task, "reject_on", ())
+    rejected = isinstance(error, (Reject, *reject_on)) or getattr(error, "retryable", True) is False
+    kind = FailureKind.REJECTED if rejected else FailureKind.ERROR
+    retry_after = error.delay if isinstance(error, RetryAfter) else None
+    return _failed(error, kind, run_seconds=time.monotonic() - begun, retry_after=retry_after)
+
+
+def _failed(
+    error: BaseException, kind: FailureKind, *, run_seconds: float = 0.0, retry_after: timedelta | None = None
+) -> Failed:
+    return Failed(
+        kind=kind,
+        error_class=f"{type(error).__module__}.{type(error).__qualname__}"[:300],
+        message=_storable(lambda: str(error), MOST_MESSAGE),
+        traceback=_storable(lambda: "".join(traceback.format_exception(error)), MOST_TRACEBACK),
+        run_seconds=run_seconds,
+        retry_after=retry_after,
+    )
+
+
+def _storable(text_of: Callable[[], str], most: int) -> str:
+    """Return text that every database stores: bounded, without NUL and half surrogates. An error may fail to say what it is."""
+    try:
+        text = text_of()
+    except Exception as error:  # noqa: BLE001 - __str__ of an error may raise anything
+        text = f"(its text could not be made: {type(error).__name__})"
+    text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n... {len(text) - most} characters left out ...\n{text[-half:]}"
+
+
+def _settlement(job: ClaimedJob, task: Task | None, outcome: Succeeded | Failed) -> Settlement:
+    policy = get_settings().queue(job.queue)
+    backoff: BackoffPolicy | None = getattr(task, "backoff", None)
+    retention: timedelta | None = getattr(task, "retention", None)
+    return Settlement(job, outcome, backoff or policy.backoff, policy.retention if retention is None else retention)

@@ -1,0 +1,151 @@
+"""Settle: decide what becomes of an attempt, write it behind the fence, and tell those who should know."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..domain.contract import TaskResult, TaskResultStatus, task_finished
+from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.policies import exhausted
+from ..domain.registry import resolve
+from ..domain.states import DeathReason, FailureKind
+from ..exceptions import LeaseLostError, TaskNotRegisteredError
+from ..store import Store
+from .events import announce, announce_death, announce_loss, job_fields
+from .results import of_attempt
+
+logger = logging.getLogger("django_workqueue.settle")
+
+
+def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> list[ClaimedJob]:
+    """
+    Record these successes of one lease and return the jobs that were refused, since the lease no longer held them.
+
+    ``last`` says that the lease covers nothing else any more.
+    """
+    settled = store.complete(lease_id, done, worker=worker, last=last)
+    for settlement in done:
+        if settlement.job.id in settled:
+            _announce_finish(store, settlement, worker)
+    return [settlement.job for settlement in done if settlement.job.id not in settled]
+
+
+def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> Decision | None:
+    """Record a failed attempt and return what was decided; None when it was refused, since the lease no longer held."""
+    decision = decide(store, settlement)
+    if not store.fail(settlement, decision, worker=worker, last=last):
+        return None
+    _log_failure(settlement, decision)
+    if isinstance(decision, Bury):
+        _announce_finish(store, settlement, worker)
+        _announce_death(settlement, decision)
+    return decision
+
+
+def release(store: Store, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
+    """Give unstarted jobs back, the attempt not counted, and return the ids that were still held."""
+    return store.release(lease_id, job_ids, last=last)
+
+
+def refuse(store: Store, job: ClaimedJob) -> LeaseLostError:
+    """Log and announce that what a worker reports about ``job`` was refused, and return the error that says why."""
+    reason, holder = store.loss(job.lease_id, job.id)
+    error = LeaseLostError(job.lease_id, reason, job_id=job.id, holder=holder)
+    logger.warning("%s", error, extra=job_fields(job) | {"reason": reason})
+    announce_loss(
+        job_id=job.id, task=job.task, queue=job.queue, tenant=job.tenant, lease_id=job.lease_id, reason=reason
+    )
+    return error
+
+
+def decide(store: Store, settlement: Settlement) -> Decision:
+    """Return what becomes of a failed attempt. The one place that knows the rules."""
+    job, failed = settlement.job, settlement.outcome
+    if isinstance(failed, Succeeded):
+        raise TypeError(f"Job {job.id} succeeded; there is nothing to decide.")
+    match failed.kind:
+        case FailureKind.REJECTED:
+            return Bury(DeathReason.REJECTED)
+        case FailureKind.UNDECODABLE:
+            return Bury(DeathReason.UNDECODABLE)
+        case FailureKind.UNKNOWN_TASK:
+            return _put_off(store, settlement)
+        case FailureKind.INTERRUPTED:
+            return Retry(timedelta(), counted=False)
+    if exhausted(job.attempts, job.max_attempts):
+        return Bury(DeathReason.EXHAUSTED)
+    if failed.retry_after is not None:
+        return Retry(failed.retry_after)
+    return Retry(settlement.backoff.delay(job.attempts, job.id))
+
+
+def _put_off(store: Store, settlement: Settlement) -> Decision:
+    """Wait for the task to be deployed, without using attempts, for WORKQUEUE['UNKNOWN_TASK_PATIENCE']."""
+    job = settlement.job
+    times, since = store.put_off_since(job.id, job.attempts)
+    if since is not None and store.now() - since >= get_settings().unknown_task_patience:
+        return Bury(DeathReason.UNKNOWN_TASK)
+    return Retry(settlement.backoff.delay(times + 1, job.id), counted=False)
+
+
+def _log_failure(settlement: Settlement, decision: Decision) -> None:
+    job, failed = settlement.job, settlement.outcome
+    if isinstance(failed, Succeeded):
+        return
+    fields = job_fields(job) | {"kind": failed.kind.value, "error_class": failed.error_class}
+    # The class only: a message may quote what the job was given.
+    what = failed.error_class or failed.kind.value
+    if isinstance(decision, Bury):
+        logger.error(
+            "Job %s of %s died (%s): %s.", job.id, job.task, decision.reason.value, what,
+            extra=fields | {"reason": decision.reason.value},
+        )
+    else:
+        wait = decision.delay.total_seconds()
+        logger.info(
+            "Job %s of %s failed attempt %d of %d: %s; next try in %g s.",
+            job.id, job.task, job.attempts, job.max_attempts, what, wait,
+            extra=fields | {"retry_in_seconds": wait},
+        )
+
+
+def _announce_finish(store: Store, settlement: Settlement, worker: str) -> None:
+    try:
+        task = resolve(settlement.job.task)
+    except TaskNotRegisteredError:
+        return
+    announce(task_finished, task, lambda: _finished(store, settlement, worker))
+
+
+def _finished(store: Store, settlement: Settlement, worker: str) -> TaskResult:
+    outcome, now = settlement.outcome, timezone.now()
+    succeeded = isinstance(outcome, Succeeded)
+    return of_attempt(
+        store,
+        settlement.job,
+        resolve(settlement.job.task),
+        status=TaskResultStatus.SUCCESSFUL if succeeded else TaskResultStatus.FAILED,
+        worker=worker,
+        started_at=now - timedelta(seconds=outcome.run_seconds),
+        finished_at=now,
+        result=None if isinstance(outcome, Failed) else outcome.result,
+    )
+
+
+def _announce_death(settlement: Settlement, decision: Bury) -> None:
+    job, failed = settlement.job, settlement.outcome
+    if isinstance(failed, Failed):
+        announce_death(
+            job_id=job.id,
+            task=job.task,
+            queue=job.queue,
+            tenant=job.tenant,
+            reason=decision.reason,
+            last_error=failed.summary,
+        )

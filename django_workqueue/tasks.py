@@ -1,0 +1,171 @@
+"""``@task``: declare work, and enqueue it in the caller's own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, overload
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+
+from .domain.contract import DEFAULT_TASK_BACKEND_ALIAS, Task
+from .domain.policies import BackoffPolicy
+from .exceptions import InvalidJobError
+from .lifecycle.enqueue import DedupeUntil, queue_name
+from .lifecycle.results import WorkResult
+
+DedupeKey = str | Callable[..., str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One job of an ``enqueue_many``: its arguments, and what is its own."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    job_id: UUID | None = None
+    dedupe_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTask(Task):
+    """
+    A task of ``django.tasks`` with what this queue adds. Make it with ``@task``, vary it with ``using``.
+
+    ``enqueue``, ``aenqueue``, ``get_result``, ``call`` and the rest behave as Django documents them; the result of an
+    enqueue also has ``duplicate``.
+    """
+
+    tenant: str = ""
+    """Whose work it is. Tenants with work take turns."""
+    max_attempts: int | None = None
+    """None takes the queue's MAX_ATTEMPTS. Fixed on the job when it is enqueued."""
+    backoff: BackoffPolicy | None = None
+    """None takes the queue's."""
+    reject_on: tuple[type[BaseException], ...] = ()
+    """Exceptions after which another attempt is pointless: the job goes straight to the dead letters."""
+    retention: timedelta | None = None
+    """How long the finished job and its result are kept; None takes the queue's RETENTION, zero keeps nothing."""
+    dedupe_key: DedupeKey | None = None
+    """At most one live job per (queue, tenant, key). A callable is given the arguments; None from it means no key."""
+    dedupe_until: DedupeUntil = "finish"
+    """``"finish"`` covers waiting and running jobs, ``"start"`` waiting ones only."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    job_id: UUID | None = None
+    """The job's id, where the caller chooses it. Enqueueing an id that is live answers the stored job."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queue_name", queue_name(self.queue_name))
+        object.__setattr__(self, "backoff", _backoff(self.backoff))
+        object.__setattr__(self, "retention", _duration("retention", self.retention))
+        Task.__post_init__(self)
+
+    def using(
+        self,
+        *,
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_after: datetime | timedelta | None = None,
+        backend: str | None = None,
+        tenant: str | None = None,
+        max_attempts: int | None = None,
+        backoff: BackoffPolicy | timedelta | float | None = None,
+        retention: timedelta | float | None = None,
+        dedupe_key: DedupeKey | None = None,
+        dedupe_until: DedupeUntil | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        job_id: UUID | None = None,
+    ) -> WorkTask:
+        """Return a task that differs in what is given; None leaves a value as it is. ``metadata`` is added to what is set."""
+        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
+        if metadata is not None:
+            given["metadata"] = {**self.metadata, **metadata}
+        return replace(self, **given)
+
+    def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[WorkResult]:
+        """
+        Enqueue a job for each call, in one step of the caller's transaction, and return their results in order.
+
+        A call is a tuple of positional arguments, a mapping of keyword arguments, or a ``Call``. All are checked before
+        anything is written; clashes are answered with the stored job and marked, and do not stop the others.
+        """
+        backend = self.get_backend()
+        made = [_call(call) for call in calls]
+        many = getattr(backend, "enqueue_many", None)
+        if many is not None:
+            results: list[WorkResult] = many(self, made)
+            return results
+        return [backend.enqueue(self, call.args, dict(call.kwargs)) for call in made]
+
+    async def aenqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[WorkResult]:
+        """See enqueue_many."""
+        return await sync_to_async(self.enqueue_many)(calls)
+
+
+def _call(call: Any) -> Call:
+    if isinstance(call, Call):
+        return call
+    if isinstance(call, tuple):
+        return Call(args=call)
+    if isinstance(call, Mapping):
+        return Call(kwargs=call)
+    raise InvalidJobError(f"{call!r} is not a call. Pass a tuple of arguments, a mapping of keyword arguments or a Call.")
+
+
+def _backoff(given: Any) -> BackoffPolicy | None:
+    if given is None or isinstance(given, BackoffPolicy):
+        return given
+    base = _duration("backoff", given)
+    return None if base is None else BackoffPolicy(base=base, cap=max(base, BackoffPolicy().cap))
+
+
+def _duration(name: str, given: Any) -> timedelta | None:
+    if given is None:
+        return None
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        given = timedelta(seconds=given)
+    if not isinstance(given, timedelta) or given < timedelta():
+        raise InvalidJobError(f"{name} is {given!r}. Pass a timedelta or a number of seconds, zero or more.")
+    return given
+
+
+@overload
+def task(function: Callable[..., Any], /) -> WorkTask: ...
+
+
+@overload
+def task(
+    *,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    takes_context: bool = ...,
+    tenant: str = ...,
+    max_attempts: int | None = ...,
+    backoff: BackoffPolicy | timedelta | float | None = ...,
+    reject_on: tuple[type[BaseException], ...] = ...,
+    retention: timedelta | float | None = ...,
+    dedupe_key: DedupeKey | None = ...,
+    dedupe_until: DedupeUntil = ...,
+    metadata: Mapping[str, Any] = ...,
+) -> Callable[[Callable[..., Any]], WorkTask]: ...
+
+
+def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """
+    Make a task of a function at module level, as ``django.tasks.task`` does, with the options of ``WorkTask``.
+
+    It makes a WorkTask on any backend, so that a project whose tests use Django's immediate or dummy backend can be
+    imported. ``run_after`` and ``job_id`` belong to one job: set them by ``using``.
+    """
+    for name in ("run_after", "job_id"):
+        if name in options:
+            raise TypeError(f"{name} belongs to one job and not to its task. Use .using({name}=...) when you enqueue.")
+    options.setdefault("backend", DEFAULT_TASK_BACKEND_ALIAS)
+
+    def make(func: Callable[..., Any]) -> WorkTask:
+        return WorkTask(func=func, **options)
+
+    return make if function is None else make(function)
