@@ -121,9 +121,7 @@ def _name(value: Any) -> str:
 
 
 def _names(value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(
-        isinstance(part, str) for pair in value.items() for part in pair
-    ):
+    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
         raise ValueError("must map former dotted paths to present ones")
     return dict(value)
 
@@ -167,9 +165,7 @@ class _Reader:
             return Settings()
         self._unknown(raw, ALL_KEYS, "WORKQUEUE")
         policy = self._policy(raw, QueuePolicy(), "WORKQUEUE")
-        return Settings(
-            policy=policy, queues=self._queues(raw, policy), **self._values(raw, APP_KEYS, "WORKQUEUE")
-        )
+        return Settings(policy=policy, queues=self._queues(raw, policy), **self._values(raw, APP_KEYS, "WORKQUEUE"))
 
     def _queues(self, raw: Mapping[str, Any], policy: QueuePolicy) -> dict[str, QueuePolicy]:
         queues = raw.get("QUEUES", {})
@@ -187,9 +183,7 @@ class _Reader:
         backoff = replace(base.backoff, **self._values(raw, BACKOFF_KEYS, where))
         return replace(base, backoff=backoff, **self._values(raw, POLICY_KEYS, where))
 
-    def _values(
-        self, raw: Mapping[str, Any], keys: dict[str, tuple[str, Parser]], where: str
-    ) -> dict[str, Any]:
+    def _values(self, raw: Mapping[str, Any], keys: dict[str, tuple[str, Parser]], where: str) -> dict[str, Any]:
         values = {}
         for key, (attribute, parse) in keys.items():
             if key in raw:

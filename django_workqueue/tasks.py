@@ -111,7 +111,9 @@ def _call(call: Any) -> Call:
         return Call(args=call)
     if isinstance(call, Mapping):
         return Call(kwargs=call)
-    raise InvalidJobError(f"{call!r} is not a call. Pass a tuple of arguments, a mapping of keyword arguments or a Call.")
+    raise InvalidJobError(
+        f"{call!r} is not a call. Pass a tuple of arguments, a mapping of keyword arguments or a Call."
+    )
 
 
 def _backoff(given: Any) -> BackoffPolicy | None:

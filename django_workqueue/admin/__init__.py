@@ -1,8 +1,8 @@
 """
 The screens of the queue in Django's admin.
 
-Everything is in the mixins, so that a project may build its own classes from them, with a theme's ModelAdmin for
-example, unregister these and register those.
+Everything is in the mixins, so that a project may build its own classes from them, with a theme's ModelAdmin
+for example, unregister these and register those.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from ..models import DeadLetter, FinishedJob, Job, Lease, Queue, Worker
+from .base import ModelAdmin
 from .dead_letters import DeadLetterAdminMixin
 from .finished_jobs import FinishedJobAdminMixin
 from .jobs import JobAdminMixin
@@ -34,30 +35,30 @@ __all__ = [
 
 
 @admin.register(Job)
-class JobAdmin(JobAdminMixin, admin.ModelAdmin):
+class JobAdmin(JobAdminMixin, ModelAdmin):
     """Live jobs."""
 
 
 @admin.register(DeadLetter)
-class DeadLetterAdmin(DeadLetterAdminMixin, admin.ModelAdmin):
+class DeadLetterAdmin(DeadLetterAdminMixin, ModelAdmin):
     """Dead letters."""
 
 
 @admin.register(FinishedJob)
-class FinishedJobAdmin(FinishedJobAdminMixin, admin.ModelAdmin):
+class FinishedJobAdmin(FinishedJobAdminMixin, ModelAdmin):
     """Finished jobs."""
 
 
 @admin.register(Lease)
-class LeaseAdmin(LeaseAdminMixin, admin.ModelAdmin):
+class LeaseAdmin(LeaseAdminMixin, ModelAdmin):
     """Leases."""
 
 
 @admin.register(Worker)
-class WorkerAdmin(WorkerAdminMixin, admin.ModelAdmin):
+class WorkerAdmin(WorkerAdminMixin, ModelAdmin):
     """Workers."""
 
 
 @admin.register(Queue)
-class QueueAdmin(QueueAdminMixin, admin.ModelAdmin):
+class QueueAdmin(QueueAdminMixin, ModelAdmin):
     """Queues."""

@@ -17,12 +17,14 @@ from .keyset import Keyset
 from .search import Reach
 
 if TYPE_CHECKING:
-    ModelAdmin = Mixin = admin.ModelAdmin[Any]
+    ModelAdmin = admin.ModelAdmin[Any]
+    Mixin = admin.ModelAdmin[Any]
 else:
     # The screens are mixins, so that a project may put them before a ModelAdmin of its own or of a theme.
-    ModelAdmin, Mixin = admin.ModelAdmin, object
+    ModelAdmin = admin.ModelAdmin
+    Mixin = object
 
-Fieldset = tuple[Any, dict[str, Any]]
+Fieldset = tuple[Any, Any]
 """A heading, which may be None, and its options."""
 
 
@@ -56,8 +58,8 @@ class ReadOnlyMixin(Mixin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows, each with ``read_at``: an age is told by the clock that stamped the row."""
-        rows: QuerySet[Any] = super().get_queryset(request).using(self.database)
-        return rows.annotate(read_at=Now())
+        rows: QuerySet[Any] = super().get_queryset(request).using(self.database).annotate(read_at=Now())
+        return rows
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Return the order of the keyset."""

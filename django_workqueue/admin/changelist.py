@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .base import ReadOnlyMixin
 
 AFTER, FROM = "after", "from"
-"""Parameters of the address: the row that the page begins behind, and the one that the window begins behind."""
+"""Parameters of an address: what row the page begins behind, and what row the window begins behind."""
 COUNT_LIMIT = 1000
 WINDOW = 100_000
 """Rows that a filter without an index looks through before it asks whether to look further back."""
@@ -41,8 +41,8 @@ class BoundedChangeList(ChangeList):
     """
     A list in the order of its admin's keyset, one page after the other.
 
-    A condition that no index serves could look through the whole table for one row. Where the admin says so, it
-    looks at a window of the newest WINDOW rows, says that it did, and offers the window behind.
+    A condition that no index serves could look through the whole table for one row. Where the admin says so,
+    it looks at a window of the newest WINDOW rows, says that it did, and offers the window behind.
     """
 
     model_admin: ReadOnlyMixin
@@ -85,7 +85,7 @@ class BoundedChangeList(ChangeList):
         self.can_show_all = self.multi_page = False
 
     def _take_positions(self, request: HttpRequest) -> None:
-        """Read the positions, and hide them from Django: it would take them for filters and keep them in links."""
+        """Read the positions, and hide them from Django, which would take them for filters."""
         self.keyset = self.model_admin.keyset
         self.page_start, self.window_start = (request.GET.get(name, "") for name in (AFTER, FROM))
         for name in (AFTER, FROM):
@@ -118,6 +118,4 @@ class BoundedChangeList(ChangeList):
         return self.keyset.write(self.model, position)
 
     def _link_behind(self, row: Model) -> str:
-        return self.get_query_string(
-            {AFTER: self._text(self.keyset.position(row)), FROM: self.window_start or None}
-        )
+        return self.get_query_string({AFTER: self._text(self.keyset.position(row)), FROM: self.window_start or None})

@@ -20,7 +20,7 @@ from .changelist import capped_count
 from .filters import QueueFilter, ReasonFilter
 from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .keyset import Keyset
-from .operations import DISCARD, REQUEUE, Operation, perform
+from .operations import DISCARD, LIMIT, REQUEUE, Operation, perform
 from .words import when
 
 SAMPLE = 10
@@ -31,21 +31,20 @@ class DeadLetterAdminMixin(JobColumnsMixin):
     """
     Dead letters, newest first.
 
-    Requeue and discard have a permission each, ask before they act, and act on POST alone: from the list as actions, and
-    from the page of one dead letter.
+    Requeue and discard have a permission each, ask before they act, and act on POST alone: on a selection as
+    actions of the list, and on one dead letter from its page.
     """
 
     keyset = Keyset(("-died_at", "-id"))
     actions = ("requeue", "discard")
-    list_display = ("task", "reason", "error_line", "queue", "tenant", "tries", "died")
+    list_display = ("task", "reason", "error_line", "died", "queue", "tenant")
     list_filter = (QueueFilter, ReasonFilter)
     empty_text = _("No job has stopped for good. One that does waits here until a person decides.")
     fieldsets = (
-        (None, {"fields": ("reason", "died", "tries", "shown_last_error")}),
+        (None, {"fields": ("reason", "died", "enqueued", "tries", "shown_last_error")}),
         WHAT,
         WHERE,
-        (_("Where from"), {"fields": (*JobColumnsMixin.where[1]["fields"], "enqueued")}),
-        (_("Seen by"), {"fields": ("acknowledged", "acknowledged_by", "note")}),
+        (_("Seen by"), {"fields": (("acknowledged", "acknowledged_by"), "note")}),
     )
 
     died = when("died_at", _("died"))
@@ -73,17 +72,14 @@ class DeadLetterAdminMixin(JobColumnsMixin):
         """Add the page of each operation to those of every dead letter."""
         return [self._url_of(REQUEUE), self._url_of(DISCARD), *super().get_urls()]
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kwargs: Any
-    ) -> HttpResponse:
-        """Offer what the user may do to this dead letter."""
-        if obj is not None:
-            context["operations"] = [
-                {"name": each.name, "url": self._address(self._view_name(each), quote(obj.pk))}
-                for each in (REQUEUE, DISCARD)
-                if self._may(request, each)
-            ]
-        return super().render_change_form(request, context, *args, obj=obj, **kwargs)
+    def page_context(self, request: HttpRequest, obj: DeadLetter) -> dict[str, Any]:
+        """Return the history of the dead letter, and the addresses of what the user may do to it."""
+        addresses = {
+            each.name: self._address(each.name, quote(obj.pk))
+            for each in (REQUEUE, DISCARD)
+            if self._may(request, each)
+        }
+        return super().page_context(request, obj) | {"operations": addresses}
 
     def _run_action(
         self, request: HttpRequest, rows: QuerySet[DeadLetter], operation: Operation
@@ -107,19 +103,19 @@ class DeadLetterAdminMixin(JobColumnsMixin):
         return HttpResponseRedirect(self._list_address(request))
 
     def _ask(self, request: HttpRequest, rows: QuerySet[DeadLetter], operation: Operation) -> HttpResponse:
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined] # Django's way to name the site
+        request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
             "title": operation.title,
             "opts": self.opts,
             "operation": operation,
             "count": capped_count(rows),
+            "limit": LIMIT,
             "sample": rows[:SAMPLE],
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
             "select_across": request.POST.get("select_across") == "1",
             "checkbox_name": ACTION_CHECKBOX_NAME,
             "back": self._list_address(request),
-            "media": self.media,
         }
         return TemplateResponse(request, "admin/django_workqueue/confirm.html", context)
 
@@ -135,21 +131,17 @@ class DeadLetterAdminMixin(JobColumnsMixin):
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
             return self._page_of(request, object_id, operation)
 
-        return path(
-            f"<path:object_id>/{operation.name}/",
-            self.admin_site.admin_view(view),
-            name=self._view_name(operation),
-        )
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{operation.name}"
+        return path(f"<path:object_id>/{operation.name}/", self.admin_site.admin_view(view), name=name)
 
-    def _view_name(self, operation: Operation) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{operation.name}"
-
-    def _address(self, view_name: str, *args: Any) -> str:
-        return reverse(f"admin:{view_name}", args=args, current_app=self.admin_site.name)
+    def _address(self, page: str, *args: Any) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=args, current_app=self.admin_site.name)
 
     def _list_address(self, request: HttpRequest) -> str:
         """Return the address of the list as it was filtered."""
-        context = {"preserved_filters": self.get_preserved_filters(request), "opts": self.opts}
-        return add_preserved_filters(
-            context, self._address(f"{self.opts.app_label}_{self.opts.model_name}_changelist")
-        )
+        context: dict[str, Any] = {
+            "preserved_filters": self.get_preserved_filters(request),
+            "opts": self.opts,
+        }
+        return add_preserved_filters(context, self._address("changelist"))

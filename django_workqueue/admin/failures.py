@@ -7,10 +7,10 @@ from datetime import datetime
 
 from ..models import Failure
 from ..models.base import JobColumns
-from .words import age, bounded, duration
+from .words import age, bounded, duration, read_at
 
 SHOWN = 100
-"""Attempts on one page. There are seldom more than five; a task that allows thousands must not make a page of megabytes."""
+"""Attempts on one page. Seldom are there more than five, but a task may allow thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +58,5 @@ class History:
         """Read the history of ``job``, wherever it is now, by one statement."""
         rows = Failure.objects.using(database).filter(job_id=job.pk).order_by("-id")[: SHOWN + 1]
         newest = list(rows)
-        now: datetime = job.read_at  # type: ignore[attr-defined] # annotated by ReadOnlyMixin
+        now = read_at(job)
         return cls([Attempt(row, now) for row in reversed(newest[:SHOWN])], cut=len(newest) > SHOWN)

@@ -1,4 +1,4 @@
-"""Filters of the lists. Their choices are fixed, or rows of the small table of queues: never DISTINCT values."""
+"""Filters of the lists. Their choices are fixed, or rows of the small table of queues; no DISTINCT scan."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
 WHAT: Fieldset = (gettext_lazy("What"), {"fields": ("task", "shown_args", "shown_kwargs")})
 WHERE: Fieldset = (
     gettext_lazy("Where"),
-    {"fields": ("id", "queue", "tenant", "priority", "dedupe_key", "shown_metadata")},
+    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_metadata")},
 )
 
 
@@ -41,8 +41,8 @@ class JobColumnsMixin(ReadOnlyMixin):
     """What may stand before a colon in the search box."""
     search_fields = ("id", "dedupe_key")
     search_help_text = gettext_lazy(
-        "An id, a dedupe key, or the beginning of a task’s dotted path. Or say which, and combine: "
-        "id: key: task: tenant: queue:"
+        "Type an id, a dedupe key, or the beginning of a task's dotted path. "
+        "Or name what you mean: tenant:acme task:shop. queue:mail key:order-17"
     )
 
     enqueued = when("enqueued_at", gettext_lazy("enqueued"))
@@ -76,35 +76,28 @@ class JobColumnsMixin(ReadOnlyMixin):
         return Search.parse(search_term, self.words).apply(queryset), False
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show the job, with its failed attempts below."""
-        if obj is not None:
-            context["history"] = History.of(obj, self.database)
-        return super().render_change_form(request, context, add, change, form_url, obj)
+        """Show the job, and what ``page_context`` adds."""
+        more = self.page_context(request, context["original"])
+        return super().render_change_form(request, context | more, *args, **kwargs)
 
-    def _get_obj_does_not_exist_redirect(
-        self, request: HttpRequest, opts: Any, object_id: str
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Return what the page of a job shows beside its columns: its failed attempts."""
+        return {"history": History.of(obj, self.database), "subtitle": obj.task}
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         """Follow a job that has moved since the list was read, as jobs do within milliseconds."""
         for model in PLACES:
             if self._may_be_seen(request, model) and self._is_in(model, unquote(object_id)):
                 name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
                 self.message_user(request, _("This job has moved on; here it is now."), messages.INFO)
-                return HttpResponseRedirect(
-                    reverse(name, args=(object_id,), current_app=self.admin_site.name)
-                )
+                return HttpResponseRedirect(reverse(name, args=(object_id,), current_app=self.admin_site.name))
         return super()._get_obj_does_not_exist_redirect(request, opts, object_id)  # type: ignore[misc, no-any-return]
 
     def _may_be_seen(self, request: HttpRequest, model: type[JobColumns]) -> bool:
-        screen = self.admin_site._registry.get(model)
-        return screen is not None and screen.has_view_permission(request)
+        site = self.admin_site
+        return site.is_registered(model) and site.get_model_admin(model).has_view_permission(request)
 
     def _is_in(self, model: type[JobColumns], text: str) -> bool:
         try:

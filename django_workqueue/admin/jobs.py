@@ -18,12 +18,12 @@ from .words import age, read_at
 class JobAdminMixin(JobColumnsMixin):
     """Live jobs, newest first."""
 
-    list_display = ("task", "state", "timing", "queue", "tenant", "priority", "tries", "enqueued")
+    list_display = ("task", "state", "timing", "queue", "tenant", "tries", "enqueued")
     list_filter = (StateFilter, QueueFilter)
     words = LIVE_WORDS
     empty_text = _(
-        "No job is waiting or running. Calling enqueue() on a task puts one here; those that are over are among the "
-        "finished jobs and the dead letters."
+        "No job is waiting or running. Calling enqueue() on a task puts one here; those that are over are "
+        "among the finished jobs and the dead letters."
     )
     fieldsets = (
         (None, {"fields": ("state", "timing", "held_by", "enqueued")}),
@@ -32,9 +32,9 @@ class JobAdminMixin(JobColumnsMixin):
         (_("Attempts"), {"fields": ("tries", "interruptions", "lapses", "shown_last_error")}),
     )
 
-    @admin.display(description=_("since, or due"))
+    @admin.display(description=_("ready"))
     def timing(self, row: Job) -> str:
-        """Show when a scheduled job is due; since when a ready one waits, or when a leased one became ready."""
+        """Show when a scheduled job is due, or since when another has been ready."""
         return age(row.ready_at, read_at(row))
 
     @admin.display(description=_("held by"))
@@ -42,7 +42,5 @@ class JobAdminMixin(JobColumnsMixin):
         """Show the lease of a job that runs, as a link to its page."""
         if row.state != JobState.LEASED:
             return "-"
-        url = reverse(
-            "admin:django_workqueue_lease_change", args=(row.lease_id,), current_app=self.admin_site.name
-        )
+        url = reverse("admin:django_workqueue_lease_change", args=(row.lease_id,), current_app=self.admin_site.name)
         return format_html('<a href="{}">{}</a>', url, _("lease %(id)s") % {"id": row.lease_id})

@@ -1,4 +1,4 @@
-"""Places in an ordered table: a page or a batch begins there by one index descent, where OFFSET would count rows."""
+"""Places in an ordered table: a page or batch begins at one by an index descent; OFFSET would count rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Keyset:
         return rows if position is None else rows.filter(self._side(position, behind=True))
 
     def until(self, rows: QuerySet[Any], position: Position | None) -> QuerySet[Any]:
-        """Return those of ``rows`` that come before ``position`` or lie on it; all of them when it is None."""
+        """Return those of ``rows`` that come before ``position`` or lie on it; all when it is None."""
         return rows if position is None else rows.filter(self._side(position, behind=False))
 
     def batches(self, rows: QuerySet[Any], size: int) -> Iterator[list[Any]]:

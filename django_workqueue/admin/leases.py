@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from ..models import Lease
 from .base import ReadOnlyMixin
 from .keyset import Keyset
-from .words import when
+from .words import read_at, when
 
 
 class LeaseAdminMixin(ReadOnlyMixin):
@@ -33,7 +33,7 @@ class LeaseAdminMixin(ReadOnlyMixin):
     @admin.display(description=gettext_lazy("state"))
     def standing(self, row: Lease) -> str:
         """Show whether the lease holds, by the database's clock."""
-        lapsed = row.expires_at <= row.read_at  # type: ignore[attr-defined] # annotated by ReadOnlyMixin
+        lapsed = row.expires_at <= read_at(row)
         return _("Lapsed, about to be reaped") if lapsed else _("Held")
 
     @admin.display(description=gettext_lazy("jobs"))

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
@@ -62,9 +61,7 @@ class Tally:
         if self.problems:
             told.append((messages.WARNING, self._refusals()))
         if self.more:
-            limit = _(
-                "One request handles at most %(limit)d dead letters. Repeat it for those that are left."
-            )
+            limit = _("One request handles at most %(limit)d dead letters. Repeat it for those that are left.")
             told.append((messages.WARNING, limit % {"limit": LIMIT}))
         return told
 
@@ -78,10 +75,8 @@ class Tally:
         return " ".join([text % {"count": count}, *told])
 
 
-def perform(
-    operation: Operation, rows: QuerySet[DeadLetter], keyset: Keyset, *, user_id: Any, database: str
-) -> Tally:
-    """Do ``operation`` to ``rows`` in the order of ``keyset``, at most LIMIT of them. One refusal does not stop it."""
+def perform(operation: Operation, rows: QuerySet[DeadLetter], keyset: Keyset, *, user_id: Any, database: str) -> Tally:
+    """Do ``operation`` to up to LIMIT of ``rows``, in the order of ``keyset``. A refusal does not stop it."""
     tally, seen = Tally(), 0
     for batch in keyset.batches(rows, BATCH):
         for letter in batch:
@@ -98,7 +93,7 @@ def perform(
 
 
 def _perform_one(operation: Operation, letter: DeadLetter, user_id: Any, database: str) -> str:
-    """Change and log one row in one transaction: nothing is done that the log does not tell, and no lock is held for long."""
+    """Change and log one row in one transaction: nothing is done untold, and no lock is held for long."""
     with store_for(database).transaction():
         problem = operation.act(letter.pk, database)
         if not problem:
@@ -120,13 +115,11 @@ REQUEUE = Operation(
     name="requeue",
     title=gettext_lazy("Requeue dead letters"),
     explanation=gettext_lazy(
-        "They become ready at once, under their own ids and with fresh attempts; the failures so far stay on record. "
-        "One whose id or dedupe key is live again is left as it is."
+        "A requeued dead letter becomes ready at once, under its own id and with fresh attempts; its failures so "
+        "far stay on record. One whose id or dedupe key is live again is left as it is."
     ),
     button=gettext_lazy("Yes, requeue"),
-    done=ngettext_lazy(
-        "%(count)d dead letter was requeued.", "%(count)d dead letters were requeued.", "count"
-    ),
+    done=ngettext_lazy("%(count)d dead letter was requeued.", "%(count)d dead letters were requeued.", "count"),
     act=_requeue,
     log_flag=CHANGE,
     log_text=gettext_lazy("Requeued."),
@@ -135,12 +128,10 @@ DISCARD = Operation(
     name="discard",
     title=gettext_lazy("Discard dead letters"),
     explanation=gettext_lazy(
-        "They are deleted with all their failures and never run again. This cannot be undone."
+        "A discarded dead letter is deleted with all its failures and never runs again. This cannot be undone."
     ),
     button=gettext_lazy("Yes, discard"),
-    done=ngettext_lazy(
-        "%(count)d dead letter was discarded.", "%(count)d dead letters were discarded.", "count"
-    ),
+    done=ngettext_lazy("%(count)d dead letter was discarded.", "%(count)d dead letters were discarded.", "count"),
     act=_discard,
     log_flag=DELETION,
     log_text=gettext_lazy("Discarded."),

@@ -51,7 +51,7 @@ class Search:
         return {word.reach for word, _ in self.conditions}
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Return those of ``rows`` that are meant; none of them for a value that cannot be, as in ``id:7``."""
+        """Return those of ``rows`` that are meant; none of them when a value cannot be, as in ``id:7``."""
         for word, value in self.conditions:
             try:
                 rows = rows.filter((word.lookup, value))

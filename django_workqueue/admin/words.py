@@ -29,9 +29,7 @@ def age(moment: datetime | None, now: datetime) -> str:
         return "-"
     local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
     full = f"{local:%Y-%m-%d %H:%M:%S %Z}".strip()
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', local.isoformat(), full, distance(moment, now)
-    )
+    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(), full, distance(moment, now))
 
 
 def distance(moment: datetime, now: datetime) -> str:
@@ -67,9 +65,7 @@ def bounded(text: str, *, keep_end: bool = False) -> str:
     excess = len(text) - TEXT_LIMIT
     if excess <= 0:
         return text
-    note = ngettext("(%(count)d character left out)", "(%(count)d characters left out)", excess) % {
-        "count": excess
-    }
+    note = ngettext("(%(count)d character left out)", "(%(count)d characters left out)", excess) % {"count": excess}
     return f"{note}\n{text[excess:]}" if keep_end else f"{text[:TEXT_LIMIT]}\n{note}"
 
 
@@ -121,7 +117,7 @@ def text_of(column: str, description: Any) -> Column:
 
 
 def json_of(column: str, description: Any) -> Column:
-    """Return a method that shows the JSON text in ``column``: over several lines, or raw if it cannot be read."""
+    """Return a method that shows the JSON text in ``column`` over several lines, or raw if it is none."""
 
     @admin.display(description=description)
     def show(_admin: Any, row: Any) -> str:

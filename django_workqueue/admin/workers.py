@@ -11,7 +11,7 @@ from ..lifecycle import operate
 from ..models import Worker
 from .base import ReadOnlyMixin
 from .keyset import Keyset
-from .words import when
+from .words import read_at, when
 
 
 class WorkerAdminMixin(ReadOnlyMixin):
@@ -22,8 +22,8 @@ class WorkerAdminMixin(ReadOnlyMixin):
     search_fields = ("id", "name", "host")
     empty_text = gettext_lazy("No worker has reported. Start one with: manage.py runworkers")
     fields = readonly_fields = (
-        "id", "name", "host", "pid", "standing", "seen", "started", "queues", "busy", "memory", "versions", "done",
-        "failed",
+        "id", "name", "host", "pid", "standing", "seen", "started", "queues", "busy", "memory", "versions",
+        "done", "failed",
     )  # fmt: skip
 
     seen = when("seen_at", gettext_lazy("seen"))
@@ -32,7 +32,7 @@ class WorkerAdminMixin(ReadOnlyMixin):
     @admin.display(description=gettext_lazy("state"))
     def standing(self, row: Worker) -> str:
         """Show what the worker says of itself, unless it has gone silent."""
-        silent = row.read_at - row.seen_at > operate.silence()  # type: ignore[attr-defined] # annotated by ReadOnlyMixin
+        silent = read_at(row) - row.seen_at > operate.silence()
         return _("Silent: stopped, or cut off") if silent else row.get_state_display()
 
     @admin.display(description=gettext_lazy("busy slots"))

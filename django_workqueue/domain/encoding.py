@@ -87,18 +87,14 @@ def _check_text(text: str, path: str) -> None:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise PayloadError(
-                path, "holds half of a surrogate pair, which is not text. Remove it."
-            ) from None
+            raise PayloadError(path, "holds half of a surrogate pair, which is not text. Remove it.") from None
 
 
 def _explain(value: Any) -> str:
     name = _name(value)
     for base in (str, int, float, list, dict):
         if isinstance(value, base):
-            return (
-                f"is of type {name}, which JSON would give back as plain {base.__name__}. Convert it first."
-            )
+            return f"is of type {name}, which JSON would give back as plain {base.__name__}. Convert it first."
     if isinstance(value, tuple):
         return "is of type tuple, which JSON would give back as a list. Pass a list."
     return f"is of type {name}, which JSON does not have. Pass its id, or a string that the task turns back."

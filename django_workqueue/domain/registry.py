@@ -61,7 +61,9 @@ def call_plan(func: Callable[..., Any]) -> CallPlan:
     return CallPlan(signature, wants_ctx)
 
 
-def with_context(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], context: Any) -> tuple[list[Any], dict[str, Any]]:
+def with_context(
+    task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], context: Any
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments with ``context`` added where the task asks for it."""
     if task.takes_context:
         return [context, *args], dict(kwargs)

@@ -129,7 +129,7 @@ def silence() -> timedelta:
 def serves(patterns: str, queue: str) -> bool:
     """Whether a worker with these patterns ("a,b*,!c": exclusions begin with "!") serves ``queue``."""
     wanted, unwanted = split_patterns(patterns.split(","))
-    return _matches(wanted, queue) and not _matches(unwanted, queue)
+    return matches(wanted, queue) and not matches(unwanted, queue)
 
 
 def split_patterns(patterns: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -138,5 +138,6 @@ def split_patterns(patterns: Sequence[str]) -> tuple[list[str], list[str]]:
     return wanted, [pattern[1:] for pattern in patterns if pattern.startswith("!")]
 
 
-def _matches(patterns: Sequence[str], queue: str) -> bool:
+def matches(patterns: Sequence[str], queue: str) -> bool:
+    """Whether one of the patterns, in shell style, is the queue's."""
     return any(fnmatch.fnmatchcase(queue, pattern) for pattern in patterns)

@@ -68,7 +68,11 @@ def _tell(reclaimed: Sequence[Reclaimed]) -> None:
         }
         if each.died is None:
             logger.warning(
-                "Job %s of %s came back from worker %s (%s).", each.job_id, each.task, each.worker, each.kind.value,
+                "Job %s of %s came back from worker %s (%s).",
+                each.job_id,
+                each.task,
+                each.worker,
+                each.kind.value,
                 extra=fields,
             )
             continue
@@ -94,5 +98,3 @@ def _count(store: Store, reclaimed: Sequence[Reclaimed]) -> None:
         queue.dead += each.died is not None
     if counts:
         store.add_counts(counts)
-
-

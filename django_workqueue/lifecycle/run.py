@@ -146,18 +146,22 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
 
 
 def _succeeded(value: Any, begun: float) -> Succeeded:
-    result = encode(_listed(value), "the result", get_settings().max_payload_bytes)
+    result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
 
 
-def _listed(value: Any) -> Any:
-    """Turn tuples into lists, as ``django.tasks`` does with results: nothing that JSON gives back is lost by that."""
-    if isinstance(value, tuple):
-        return [_listed(each) for each in value]
-    if type(value) is list:
-        return [_listed(each) for each in value]
-    if type(value) is dict:
-        return {key: _listed(each) for key, each in value.items()}
+def _plain(value: Any) -> Any:
+    """
+    Turn what JSON can say in its own types into those, as ``django.tasks`` does with results.
+
+    Arguments are held to more: a result is only read, and a job must not die of having returned a tuple or an enum.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(each) for key, each in value.items()}
     return value
 
 

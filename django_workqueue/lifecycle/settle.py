@@ -103,14 +103,23 @@ def _log_failure(settlement: Settlement, decision: Decision) -> None:
     what = failed.error_class or failed.kind.value
     if isinstance(decision, Bury):
         logger.error(
-            "Job %s of %s died (%s): %s.", job.id, job.task, decision.reason.value, what,
+            "Job %s of %s died (%s): %s.",
+            job.id,
+            job.task,
+            decision.reason.value,
+            what,
             extra=fields | {"reason": decision.reason.value},
         )
     else:
         wait = decision.delay.total_seconds()
         logger.info(
             "Job %s of %s failed attempt %d of %d: %s; next try in %g s.",
-            job.id, job.task, job.attempts, job.max_attempts, what, wait,
+            job.id,
+            job.task,
+            job.attempts,
+            job.max_attempts,
+            what,
+            wait,
             extra=fields | {"retry_in_seconds": wait},
         )
 

@@ -114,9 +114,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "enqueued_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
                 ),
                 ("metadata", models.TextField(default="{}", verbose_name="metadata")),
                 ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
@@ -221,9 +219,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "enqueued_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
                 ),
                 ("metadata", models.TextField(default="{}", verbose_name="metadata")),
                 ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
@@ -297,9 +293,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "enqueued_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
                 ),
                 ("metadata", models.TextField(default="{}", verbose_name="metadata")),
                 ("last_error", models.TextField(blank=True, default="", verbose_name="last error")),
@@ -314,9 +308,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "ready_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="ready"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="ready"),
                 ),
                 ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
                 (
@@ -359,9 +351,7 @@ class Migration(migrations.Migration):
                         fields=["ready_at"],
                         name="dwq_job_scheduled",
                     ),
-                    models.Index(
-                        condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"
-                    ),
+                    models.Index(condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"),
                 ],
                 "constraints": [
                     models.CheckConstraint(

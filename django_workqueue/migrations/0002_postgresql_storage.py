@@ -33,9 +33,7 @@ def set_storage(apps, schema_editor):
 def reset_storage(apps, schema_editor):
     if schema_editor.connection.vendor == "postgresql":
         for table, parameters in STORAGE.items():
-            schema_editor.execute(
-                f"ALTER TABLE {schema_editor.quote_name(table)} RESET ({', '.join(parameters)})"
-            )
+            schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} RESET ({', '.join(parameters)})")
 
 
 class Migration(migrations.Migration):

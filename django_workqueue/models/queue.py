@@ -54,9 +54,7 @@ class QueueMinute(models.Model):
         verbose_name = _("minute of a queue")
         verbose_name_plural = _("minutes of queues")
         default_permissions = ("view",)
-        constraints = (
-            models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute"),
-        )
+        constraints = (models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute"),)
 
     def __str__(self) -> str:
         return f"{self.queue} {self.task} {self.minute:%Y-%m-%d %H:%M}"

@@ -27,9 +27,7 @@ class Worker(models.Model):
     versions = models.CharField(_("versions"), max_length=200)
     started_at = models.DateTimeField(_("started"))
     seen_at = models.DateTimeField(_("seen"))
-    state = models.CharField(
-        _("state"), max_length=8, choices=WorkerState.choices, default=WorkerState.RUNNING
-    )
+    state = models.CharField(_("state"), max_length=8, choices=WorkerState.choices, default=WorkerState.RUNNING)
     memory_bytes = models.BigIntegerField(_("memory in bytes"), default=0)
     running = models.PositiveIntegerField(_("running"), default=0)
     done = models.BigIntegerField(_("done"), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -36,6 +36,7 @@ class BaseStore:
 
     def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
         self.alias = alias
+        self._prepared: object = None
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -50,10 +51,17 @@ class BaseStore:
         """Return the same time for use inside a statement."""
         return self.now()
 
-    def prepare(self) -> None:
-        """Make the calling thread's connection fit for a worker's statements. Cheap when it already is."""
+    def prepare(self) -> bool:
+        """
+        Make the calling thread's connection fit for a worker's statements, and return whether it is a new one.
+
+        Cheap when it already is fit. Raises OperationalError when the database cannot be reached.
+        """
         self.connection.close_if_unusable_or_obsolete()
         self.connection.ensure_connection()
+        is_new = self.connection.connection is not self._prepared
+        self._prepared = self.connection.connection
+        return is_new
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -81,3 +89,23 @@ class BaseStore:
 
     def notify(self, lanes: set[tuple[str, str]]) -> None:
         """Wake workers for these (queue, tenant) pairs, where the database can. Call it outside any transaction."""
+
+    def can_listen(self) -> bool:
+        """Whether workers can hear of new jobs at once."""
+        return False
+
+    @contextmanager
+    def listening(self) -> Iterator[Ear]:
+        """Hold a connection of its own that hears notifications. Only where ``can_listen()``."""
+        raise NotImplementedError(f"The database {self.alias!r} has no notifications.")
+        yield
+
+
+class Ear(Protocol):
+    """A connection that hears notifications."""
+
+    def hear(self, seconds: float) -> Iterator[set[tuple[str, str]] | None]:
+        """Yield what comes within ``seconds``: the (queue, tenant) pairs of a notification, None for an answered probe."""
+
+    def probe(self) -> None:
+        """Send a message to itself."""

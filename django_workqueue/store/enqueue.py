@@ -105,4 +105,3 @@ class Enqueueing(BaseStore):
         Queue.objects.using(self.alias).bulk_create((Queue(name=name) for name in names), ignore_conflicts=True)
         for name, count in sorted(counts.items()):
             Queue.objects.using(self.alias).filter(name=name).update(duplicates=F("duplicates") + count)
-

@@ -9,8 +9,8 @@ and CTEs are fences against re-evaluation. Time is ``statement_timestamp()``: ``
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -22,16 +22,13 @@ from ..domain.outcomes import ClaimedJob, Failed, Settlement
 from ..domain.rotation import LaneTurn
 from ..models import FinishedJob, Job, Lease
 from ..models.base import COPIED
+from .base import Ear
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
+from .listening import CHANNEL, messages, open_ear
 from .orm import OrmStore
 from .reap import Lanes
 
 JOB, LEASE, FINISHED = (model._meta.db_table for model in (Job, Lease, FinishedJob))
-CHANNEL = "django_workqueue"
-"""Where wake-ups are sent; the payload is a JSON list of [queue, tenant]."""
-# PostgreSQL refuses payloads of 8000 bytes; longer lane lists are sent in parts, and a name that long cannot be.
-_PAYLOAD_BYTES = 7500
-
 # One round trip for all. READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a
 # race would raise instead of seeing the next job.
 PIN_PLANS = """
@@ -147,8 +144,6 @@ FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
 class PostgresStore(OrmStore):
     """PostgreSQL 15 and later, any number of hosts."""
 
-    _pinned: Any = None
-
     def now(self) -> datetime:
         """Return the server's time: hosts' clocks may be minutes apart."""
         stamp: datetime = self._rows("SELECT statement_timestamp()")[0][0]
@@ -158,22 +153,27 @@ class PostgresStore(OrmStore):
         """Return ``statement_timestamp()``."""
         return Now()
 
-    def prepare(self) -> None:
+    def prepare(self) -> bool:
         """Connect if need be, and pin the plans of each new connection."""
-        super().prepare()
-        if self.connection.connection is not self._pinned:
+        is_new = super().prepare()
+        if is_new:
             self._execute(PIN_PLANS)
-            self._pinned = self.connection.connection
+        return is_new
 
     def notify(self, lanes: Lanes) -> None:
-        """Send the lanes to every listening worker, in as few messages as their names allow."""
-        payloads: list[list[tuple[str, str]]] = [[]]
-        for lane in sorted(lanes):
-            if len(json.dumps([*payloads[-1], lane])) > _PAYLOAD_BYTES:
-                payloads.append([])
-            payloads[-1].append(lane)
-        for payload in payloads:
-            self._execute("SELECT pg_notify(%s, %s)", [CHANNEL, json.dumps(payload)])
+        """Wake every listening worker, in as few messages as the lanes' names allow."""
+        for message in messages(lanes):
+            self._execute("SELECT pg_notify(%s, %s)", [CHANNEL, message])
+
+    def can_listen(self) -> bool:
+        """Whether workers can hear of new jobs at once: yes."""
+        return True
+
+    @contextmanager
+    def listening(self) -> Iterator[Ear]:
+        """Hold a connection of its own that hears notifications."""
+        with open_ear(self.connection) as ear:
+            yield ear
 
     def ready_queues(self) -> list[str]:
         """Return the names of the queues that have a ready job, in order. One index descent for each."""

@@ -181,5 +181,3 @@ def _explain(kind: FailureKind, lease: Lease) -> str:
             return f"Worker {lease.worker} restarted while it held the job."
         case _:
             return f"Worker lost: the lease of {lease.worker} lapsed at {lease.expires_at:%Y-%m-%d %H:%M:%S %Z}."
-
-

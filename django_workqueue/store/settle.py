@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least
 
-from ..domain.outcomes import Bury, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.states import DeathReason, Ending, FailureKind, JobState
 from ..exceptions import LossReason
 from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
@@ -31,7 +31,9 @@ class Settling(BaseStore):
             held = {job.pk: job for job in self._held(lease_id, [each.job.id for each in done])}
             now = self.now()
             FinishedJob.objects.using(self.alias).bulk_create(
-                _finished(held[each.job.id], each, worker, now) for each in done if each.job.id in held and each.retention
+                _finished(held[each.job.id], each, worker, now)
+                for each in done
+                if each.job.id in held and each.retention
             )
             Job.objects.using(self.alias).filter(pk__in=held.keys()).delete()
             self._close(lease_id, last=last)
@@ -109,6 +111,19 @@ class Settling(BaseStore):
             return "taken", holder
         capped = Failure.objects.using(self.alias).filter(job_id=job_id, lease_id=lease_id, kind=FailureKind.CAPPED)
         return ("capped" if capped.exists() else "expired"), ""
+
+    def recorded(self, jobs: Collection[ClaimedJob], worker: str) -> set[UUID]:
+        """
+        Return those of ``jobs`` whose settlement by ``worker`` is in the database.
+
+        For a worker whose connection broke after a commit and before its answer. A completed job of which no row is kept
+        cannot be told from one that was lost, and is not among them.
+        """
+        ids = [job.id for job in jobs]
+        finished = FinishedJob.objects.using(self.alias).filter(pk__in=ids, worker=worker).values_list("pk", flat=True)
+        leases = {job.lease_id for job in jobs}
+        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, lease_id__in=leases, worker=worker)
+        return {*finished, *failed.values_list("job_id", flat=True)}
 
     def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
         """Return how often, and since when, this attempt was put off for want of its task."""

@@ -19,10 +19,10 @@ class SqliteStore(OrmStore):
     made and claimed within one would not be ready yet.
     """
 
-    def prepare(self) -> None:
+    def prepare(self) -> bool:
         """Begin every transaction of a worker as a writer: one that reads first cannot be upgraded under contention."""
-        super().prepare()
         self.connection.transaction_mode = "IMMEDIATE"
+        return super().prepare()
 
     def insert(self, jobs: Sequence[Job], *, given_ids: frozenset[UUID] = frozenset()) -> list[Stored]:
         """Store ``jobs`` stamped by the process's clock, to the microsecond. See Enqueueing.insert."""

@@ -150,8 +150,7 @@ class Watching(Claiming):
         }
         names = {*rows, *self.ready_queues(), *(name for count in counts.values() for name in count)}
         return [
-            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts)
-            for name in sorted(names)
+            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts) for name in sorted(names)
         ]
 
     def _queue_stats(self, row: Queue, workers: int, counts: Mapping[str, Counter[str]]) -> QueueStats:

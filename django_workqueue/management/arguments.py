@@ -1,0 +1,23 @@
+"""Converters of command line arguments, shared by the commands."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import timedelta
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def duration(text: str) -> timedelta:
+    """Convert "90", "90s", "15m", "24h" or "7d" into a timedelta; plain numbers are seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration. Write seconds, or 90s, 15m, 24h, 7d.")
+    number, unit = match.groups()
+    return timedelta(seconds=float(number) * _UNITS[unit or "s"])
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Convert "a, b" into ("a", "b")."""
+    return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())

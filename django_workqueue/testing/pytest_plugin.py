@@ -1,0 +1,1 @@
+"""pytest fixtures of the queue. Imports nothing of Django: it is loaded before the settings are."""

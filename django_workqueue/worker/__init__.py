@@ -1,0 +1,1 @@
+"""The worker process: the only room with threads, signals and waiting."""

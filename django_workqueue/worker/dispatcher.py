@@ -1,0 +1,288 @@
+"""The dispatcher: claim, hand out, collect and settle, in one thread and on one connection."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import Error
+
+from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
+from ..lifecycle import claim as claiming
+from ..lifecycle import settle as settling
+from ..lifecycle.run import interrupted
+from ..store import Store
+from .board import Board
+from .helper import Backoff
+from .held import HeldLeases
+from .lanes import LaneBook
+from .options import WorkerOptions
+from .pace import Pace
+from .shutdown import StopRequest
+from .tally import Tally
+
+logger = logging.getLogger("django_workqueue.worker")
+
+FLUSH_SECONDS = 0.01
+"""How long an outcome may wait for others to be settled with."""
+STALE_SECONDS = 1.0
+"""How long a claimed job may wait for a slot before it is given back."""
+# A connection that broke may have left a claim that commits only now: the search for unknown leases is repeated.
+_SEARCH_AGAIN_SECONDS = 5.0
+
+
+class Dispatcher:
+    """Everything that the worker writes about jobs goes through here, so that one thread owns the order of it."""
+
+    def __init__(self, options: WorkerOptions, store: Store, worker: str, stop: StopRequest, tally: Tally) -> None:
+        self.held = HeldLeases()
+        self.lanes = LaneBook(options)
+        self.board = Board(options.concurrency, may_start=self.held.may_start, wake=self.wake)
+        self._options = options
+        self._store = store
+        self._worker = worker
+        self._stop = stop
+        self._tally = tally
+        self._pace = Pace(options.concurrency)
+        self._backoff = Backoff()
+        self._woken = threading.Event()
+        self._unsettled: dict[tuple[int, UUID], Settlement] = {}
+        self._claimed = 0
+        self._walk_at = 0.0
+        self._idle_walks = 0
+        self._search_at: list[float] = []
+        self._may_be_settled = False
+
+    def wake(self) -> None:
+        """Make the dispatcher look again, from any thread."""
+        self._woken.set()
+
+    def run(self) -> None:
+        """Work until a stop is requested, then drain."""
+        while not self._stop.requested:
+            self._guarded(self._round)
+            if self._is_done():
+                self._stop.request()
+                break
+            self._wait()
+        self._drain()
+
+    # -- one round -----------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        self._connect()
+        self._settle()
+        self._release(self.board.unstarted(STALE_SECONDS), misjudged=True)
+        self.lanes.read_news()
+        self._walk_if_due()
+        self._claim()
+
+    def _guarded(self, step: Callable[[], None]) -> bool:
+        """Run a step; whatever goes wrong is logged and backed off, and the next round begins anew."""
+        try:
+            step()
+        except Exception as error:
+            wait = self._backoff.failed()
+            level = logging.WARNING if isinstance(error, Error) else logging.ERROR
+            logger.log(
+                level, "The worker could not reach or use its database; next try in %.1f s.", wait, exc_info=True
+            )
+            self._after_error()
+            self._stop.wait(wait)
+            return False
+        self._backoff.worked()
+        return True
+
+    def _after_error(self) -> None:
+        """Distrust what was under way: outcomes may be settled already, and a claim may have been made."""
+        self._may_be_settled = True
+        self.lanes.forget_marks()
+        self._search_at = [0.0]
+        try:
+            self._store.connection.close()
+        except Error:
+            logger.debug("The broken connection could not be closed.", exc_info=True)
+
+    def _connect(self) -> None:
+        if self._store.prepare():
+            now = time.monotonic()
+            self._search_at = [now, now + _SEARCH_AGAIN_SECONDS]
+        while self._search_at and self._search_at[0] <= time.monotonic():
+            count = self._store.release_unknown(self._worker, self.held.queues().keys())
+            self._search_at.pop(0)
+            if count:
+                logger.warning("Gave back %d jobs of claims whose answer was lost.", count)
+
+    def _walk_if_due(self) -> None:
+        ends_soon = self._options.burst and self.board.is_empty and not len(self.lanes)
+        if ends_soon or time.monotonic() >= self._walk_at:
+            begun = time.monotonic()
+            self.lanes.walk(self._store)
+            took = time.monotonic() - begun
+            self._idle_walks = 0 if len(self.lanes) else self._idle_walks + 1
+            # At most a twentieth of the time goes into walks, and idle workers spread theirs.
+            pause = self._options.poll_interval.total_seconds() * random.uniform(0.8, 1)  # noqa: S311 - spreading, no secret
+            self._walk_at = begun + max(pause, took * 20)
+
+    def _claim(self) -> None:
+        if len(self.lanes):
+            self.lanes.refresh_pauses(self._store)
+        for size in self._pace.claims(free=self.board.free, waiting=self.board.waiting):
+            if not self._claim_once(self._within_max_jobs(size)):
+                break
+
+    def _claim_once(self, limit: int) -> bool:
+        """Claim from the first queue that has something, and say whether any had."""
+        if limit < 1:
+            return False
+        for queue, rotation in list(self.lanes.turns()):
+            asked_at = time.monotonic()
+            jobs = claiming.claim(self._store, rotation, queue=queue, worker=self._worker, limit=limit)
+            if jobs:
+                self.held.add(jobs, asked_at)
+                self._claimed += len(jobs)
+                self.board.put(jobs)
+                self.lanes.served(queue)
+                return True
+        return False
+
+    def _within_max_jobs(self, size: int) -> int:
+        if self._options.max_jobs is None:
+            return size
+        return max(0, min(size, self._options.max_jobs - self._claimed))
+
+    def _is_done(self) -> bool:
+        """Whether an end condition is met: --max-jobs, or --burst with nothing left."""
+        if not self.board.is_empty or self._unsettled:
+            return False
+        if self._options.max_jobs is not None and self._claimed >= self._options.max_jobs:
+            return True
+        return self._options.burst and not len(self.lanes) and self._idle_walks > 0
+
+    def _wait(self) -> None:
+        """Sleep until there is something to do."""
+        self._woken.wait(self._seconds_to_wait())
+        self._woken.clear()
+
+    def _seconds_to_wait(self) -> float:
+        if self.board.unsettled or self.board.waiting or self._unsettled:
+            return FLUSH_SECONDS
+        if self.board.free and len(self.lanes) and self._within_max_jobs(1):
+            return 0.0
+        until_walk = max(0.0, self._walk_at - time.monotonic())
+        echo = self.lanes.next_echo()
+        return until_walk if echo is None else min(until_walk, echo)
+
+    # -- settling ------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Write the outcomes that are there. Those that an error leaves unwritten stay for the next round."""
+        for settlement in self.board.outcomes():
+            self._pace.ran(settlement.outcome.run_seconds)
+            self._await_settling(settlement)
+        if not self._unsettled:
+            return
+        if self._may_be_settled:
+            self._skip_recorded()
+        for lease_id, settlements in self._by_lease().items():
+            done = [each for each in settlements if isinstance(each.outcome, Succeeded)]
+            if done:
+                self._complete(lease_id, done)
+            for settlement in settlements:
+                if not isinstance(settlement.outcome, Succeeded):
+                    self._fail(settlement)
+
+    def _await_settling(self, settlement: Settlement) -> None:
+        self._unsettled[settlement.job.lease_id, settlement.job.id] = settlement
+
+    def _by_lease(self) -> dict[int, list[Settlement]]:
+        leases: dict[int, list[Settlement]] = defaultdict(list)
+        for settlement in self._unsettled.values():
+            leases[settlement.job.lease_id].append(settlement)
+        return leases
+
+    def _complete(self, lease_id: int, done: list[Settlement]) -> None:
+        last = self.held.is_last(lease_id, [each.job.id for each in done])
+        refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
+        refused_ids = {job.id for job in refused}
+        for settlement in done:
+            self._forget(settlement)
+            if settlement.job.id not in refused_ids:
+                self._tally.add(settlement)
+        for job in refused:
+            settling.refuse(self._store, job)
+
+    def _fail(self, settlement: Settlement) -> None:
+        last = self.held.is_last(settlement.job.lease_id, [settlement.job.id])
+        decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
+        self._forget(settlement)
+        if decision is None:
+            settling.refuse(self._store, settlement.job)
+        else:
+            self._tally.add(settlement, decision)
+
+    def _forget(self, settlement: Settlement) -> None:
+        del self._unsettled[settlement.job.lease_id, settlement.job.id]
+        self.held.settled(settlement.job.lease_id, [settlement.job.id])
+
+    def _skip_recorded(self) -> None:
+        """Drop outcomes whose commit went through although its answer was lost."""
+        recorded = self._store.recorded([each.job for each in self._unsettled.values()], self._worker)
+        for settlement in [each for each in self._unsettled.values() if each.job.id in recorded]:
+            self._forget(settlement)
+            self._tally.add(settlement)
+        self._may_be_settled = False
+
+    # -- giving back ---------------------------------------------------------------------------------------------
+
+    def _release(self, jobs: list[ClaimedJob], *, misjudged: bool = False) -> None:
+        """Give unstarted jobs back, their attempt not counted."""
+        if not jobs:
+            return
+        if misjudged:
+            self._pace.misjudged()
+        leases: dict[int, list[ClaimedJob]] = defaultdict(list)
+        for job in jobs:
+            leases[job.lease_id].append(job)
+        for lease_id, given in leases.items():
+            ids = [job.id for job in given]
+            settling.release(self._store, lease_id, ids, last=self.held.is_last(lease_id, ids))
+            self.held.settled(lease_id, ids)
+            self.lanes.news.returned.extend({(job.queue, job.tenant) for job in given})
+            self._claimed -= len(ids)
+
+    def _drain(self) -> None:
+        """Stop well: give back what has not started, let the rest end within the grace time, give back what does not."""
+        deadline = time.monotonic() + self._options.shutdown_timeout.total_seconds()
+        self._guarded(self._give_back_unstarted)
+        while not self._stop.now and time.monotonic() < deadline and not (self.board.is_empty and not self._unsettled):
+            self._guarded(self._settle_connected)
+            self._woken.wait(min(FLUSH_SECONDS * 5, max(0.0, deadline - time.monotonic())))
+            self._woken.clear()
+        self.board.close()
+        for _ in range(3):
+            if self._guarded(self._give_back_running):
+                break
+
+    def _give_back_unstarted(self) -> None:
+        self._connect()
+        self._release(self.board.unstarted())
+
+    def _settle_connected(self) -> None:
+        self._connect()
+        self._release(self.board.unstarted())
+        self._settle()
+
+    def _give_back_running(self) -> None:
+        """Record running jobs as interrupted, which counts no attempt; what their threads still do is refused."""
+        self._connect()
+        self._settle()
+        now = time.monotonic()
+        for running in self.board.abandon():
+            self._await_settling(interrupted(running.job, now - running.since))
+        self._settle()

@@ -1,0 +1,86 @@
+"""The slots: threads that run plain functions, and one event loop for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from django.db import connections
+
+from ..domain.outcomes import ClaimedJob, Settlement
+from ..lifecycle.run import Call, prepare, run, run_async
+from ..store import Store
+from .board import Board
+from .helper import Helper
+from .reset import reset_connections
+
+
+class Executor(Helper):
+    """One thread of one slot. It prepares every job, runs plain functions itself and hands coroutines to the loop."""
+
+    def __init__(
+        self, number: int, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
+    ) -> None:
+        super().__init__(f"executor-{number}", on_crash)
+        self._board = board
+        self._loop = loop
+        self._store = store
+        self._worker = worker
+
+    def work(self) -> None:
+        """Take jobs until the board is closed."""
+        while (job := self._board.take()) is not None:
+            # A new context: language, time zone and whatever a job sets in context variables end with it.
+            settlement = contextvars.Context().run(self._attempt, job)
+            reset_connections()
+            if settlement is not None:
+                self._board.finish(settlement)
+
+    def _attempt(self, job: ClaimedJob) -> Settlement | None:
+        call = prepare(job, self._store, self._worker)
+        if not isinstance(call, Call):
+            return call
+        if call.is_async:
+            self._loop.submit(call)
+            return None
+        return run(call)
+
+
+class EventLoop(Helper):
+    """One thread with the event loop in which coroutines run, each as a task of its own."""
+
+    def __init__(self, board: Board, on_crash: Callable[[], None]) -> None:
+        super().__init__("event-loop", on_crash)
+        self._board = board
+        self._loop = asyncio.new_event_loop()
+        # The loop itself holds its tasks weakly.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def submit(self, call: Call) -> None:
+        """Run ``call`` and leave its settlement on the board."""
+        self._loop.call_soon_threadsafe(self._start, call, context=contextvars.Context())
+
+    def work(self) -> None:
+        """Run the loop until it is stopped."""
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def stop(self) -> None:
+        """Let the loop end; what still runs in it has been abandoned."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _start(self, call: Call) -> None:
+        task = self._loop.create_task(self._run(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, call: Call) -> None:
+        # A thread of its own for the job's synchronous parts: in asgiref's shared one, a transaction left open by one
+        # job would be entered by the next.
+        async with ThreadSensitiveContext() as context:
+            settlement = await run_async(call)
+            if context in SyncToAsync.context_to_thread_executor:
+                await sync_to_async(connections.close_all)()
+        self._board.finish(settlement)

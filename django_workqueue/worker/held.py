@@ -1,0 +1,84 @@
+"""The leases that this worker holds, and which of their jobs are still to be settled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ..conf import get_settings
+from ..domain.outcomes import ClaimedJob
+
+
+@dataclass(slots=True)
+class _Lease:
+    queue: str
+    outstanding: set[UUID] = field(default_factory=set)
+    renewed: float = field(default_factory=time.monotonic)
+
+
+class HeldLeases:
+    """Shared by the dispatcher, which adds and settles, the heartbeat, which renews, and the executors, which ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leases: dict[int, _Lease] = {}
+
+    def add(self, jobs: Iterable[ClaimedJob], asked_at: float) -> None:
+        """Note a claim's jobs. ``asked_at`` is the monotonic time before it: the lease cannot be older."""
+        with self._lock:
+            for job in jobs:
+                lease = self._leases.setdefault(job.lease_id, _Lease(job.queue, renewed=asked_at))
+                lease.outstanding.add(job.id)
+
+    def is_last(self, lease_id: int, job_ids: Collection[UUID]) -> bool:
+        """Whether nothing but these jobs is left of the lease."""
+        with self._lock:
+            lease = self._leases.get(lease_id)
+            return lease is not None and lease.outstanding <= set(job_ids)
+
+    def settled(self, lease_id: int, job_ids: Collection[UUID]) -> None:
+        """Note that these jobs need the lease no more."""
+        with self._lock:
+            lease = self._leases.get(lease_id)
+            if lease is not None:
+                lease.outstanding.difference_update(job_ids)
+                if not lease.outstanding:
+                    del self._leases[lease_id]
+
+    def queues(self) -> dict[int, str]:
+        """Return the held leases' ids with their queues."""
+        with self._lock:
+            return {pk: lease.queue for pk, lease in self._leases.items()}
+
+    def renewed(self, lease_ids: Iterable[int], asked_at: float) -> None:
+        """Note that these leases were renewed by a statement sent at monotonic time ``asked_at``."""
+        with self._lock:
+            for pk in lease_ids:
+                if lease := self._leases.get(pk):
+                    lease.renewed = asked_at
+
+    def lost(self, lease_ids: Iterable[int]) -> None:
+        """Forget leases that no longer hold."""
+        with self._lock:
+            for pk in lease_ids:
+                self._leases.pop(pk, None)
+
+    def may_start(self, job: ClaimedJob) -> bool:
+        """
+        Whether ``job``'s lease can still hold, by this process's monotonic clock.
+
+        A process that was stopped and goes on must not start what it claimed an hour ago. Only the database decides
+        what is recorded; this keeps a job from being started that is surely somebody else's by now.
+        """
+        with self._lock:
+            lease = self._leases.get(job.lease_id)
+            if lease is None:
+                return False
+            return time.monotonic() - lease.renewed < get_settings().queue(lease.queue).lease.total_seconds()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._leases)

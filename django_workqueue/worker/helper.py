@@ -1,0 +1,56 @@
+"""A thread of the worker whose death is the death of the process."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+
+from .reset import close_connections
+
+logger = logging.getLogger("django_workqueue.worker")
+
+
+class Helper(threading.Thread):
+    """
+    Runs ``work`` to its end. Anything that escapes it takes the process down.
+
+    A worker that lost its heartbeat or its reaper must not go on looking alive. Daemonic: a job that cannot be stopped
+    must not keep the process from leaving.
+    """
+
+    def __init__(self, name: str, on_crash: Callable[[], None]) -> None:
+        super().__init__(name=f"workqueue-{name}", daemon=True)
+        self._on_crash = on_crash
+
+    def run(self) -> None:
+        """Run ``work`` and close this thread's connections."""
+        try:
+            self.work()
+        except BaseException:
+            logger.critical("The thread %s died; the worker stops.", self.name, exc_info=True)
+            self._on_crash()
+        finally:
+            close_connections()
+
+    def work(self) -> None:
+        """Do the helper's work until it is told to stop."""
+        raise NotImplementedError
+
+
+class Backoff:
+    """How long a loop of the worker waits after errors in a row: doubling from a tenth of a second to five, jittered."""
+
+    def __init__(self) -> None:
+        self._errors = 0
+
+    def failed(self) -> float:
+        """Note an error and return the seconds to wait."""
+        self._errors += 1
+        wait: float = min(0.1 * 2.0 ** min(self._errors - 1, 10), 5.0) * random.uniform(0.5, 1)  # noqa: S311 - spreading, no secret
+        return wait
+
+    def worked(self) -> None:
+        """Note a success."""
+        self._errors = 0

@@ -1,0 +1,135 @@
+"""Maintenance: what every worker does for the whole queue, besides running jobs. It needs no leader, job or slot."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from django.db import Error
+
+from ..conf import get_settings
+from ..lifecycle import operate
+from ..lifecycle.reap import lanes_of, reap
+from ..lifecycle.wake import notify
+from ..store import Store
+from .helper import Helper
+from .lanes import News
+from .shutdown import StopRequest
+from .tally import Tally
+
+logger = logging.getLogger("django_workqueue.worker")
+
+FLUSH_SECONDS = 5.0
+SWEEP_SECONDS = 60.0
+PRUNE_BATCH = 1000
+
+
+@dataclass(slots=True)
+class Chore:
+    """Something to do again and again. ``run`` returns the seconds until the next time."""
+
+    name: str
+    run: Callable[[], float]
+    due: float = 0.0
+
+
+class Maintenance(Helper):
+    """Promotes due jobs, reaps, writes rollups and prunes, each in its own rhythm."""
+
+    def __init__(
+        self,
+        store: Store,
+        tally: Tally,
+        news: News,
+        wake: Callable[[], None],
+        poll_seconds: float,
+        ended: StopRequest,
+        on_crash: Callable[[], None],
+    ) -> None:
+        super().__init__("maintenance", on_crash)
+        self._store = store
+        self._tally = tally
+        self._news = news
+        self._wake = wake
+        self._poll_seconds = poll_seconds
+        self._ended = ended
+        self._chores: Sequence[Chore] = (
+            Chore("promote due jobs", self._promote),
+            Chore("reap lapsed leases", self._reap),
+            Chore("write statistics", self._flush),
+            Chore("rescue orphans", self._rescue),
+            Chore("prune", self._prune),
+        )
+
+    def work(self) -> None:
+        """Do each chore when it is due; one that fails is logged and tried again, and does not stop the others."""
+        while not self._ended.requested:
+            for chore in self._chores:
+                if time.monotonic() >= chore.due and not self._ended.requested:
+                    self._do(chore)
+            self._ended.wait(max(0.0, min(chore.due for chore in self._chores) - time.monotonic()))
+        self._flush_at_end()
+
+    def _do(self, chore: Chore) -> None:
+        try:
+            self._store.prepare()
+            wait = chore.run()
+        except Exception as error:
+            wait = min(self._poll_seconds, 1.0)
+            level = logging.WARNING if isinstance(error, Error) else logging.ERROR
+            logger.log(level, "Could not %s; next try in %.1f s.", chore.name, wait, exc_info=True)
+            self._store.connection.close()
+        chore.due = time.monotonic() + wait
+
+    def _promote(self) -> float:
+        lanes = self._store.promote()
+        if lanes:
+            # Their due times may lie before the marks of this worker's own lanes.
+            self._news.returned.extend(lanes)
+            self._wake()
+            notify(self._store, lanes)
+            return 0.0
+        due = self._store.next_due()
+        return self._poll_seconds if due is None else min(max(0.0, due.total_seconds()), self._poll_seconds)
+
+    def _reap(self) -> float:
+        reclaimed = reap(self._store)
+        if reclaimed:
+            self._news.returned.extend(lanes_of(reclaimed))
+            self._wake()
+            return 0.0
+        return get_settings().reap_interval.total_seconds()
+
+    def _rescue(self) -> float:
+        count = self._store.rescue_orphans()
+        if count:
+            logger.warning("Gave back %d leased jobs whose lease was gone.", count)
+            return 0.0
+        return SWEEP_SECONDS
+
+    def _flush(self) -> float:
+        counts = self._tally.take_counts()
+        if counts:
+            try:
+                self._store.add_counts(counts)
+            except Exception:
+                self._tally.give_back(counts)
+                raise
+        minutes = self._tally.minutes()
+        if minutes:
+            self._store.write_minutes(minutes)
+        return FLUSH_SECONDS
+
+    def _prune(self) -> float:
+        return (
+            0.1 if operate.prune(batch=PRUNE_BATCH, database=self._store.alias).total >= PRUNE_BATCH else SWEEP_SECONDS
+        )
+
+    def _flush_at_end(self) -> None:
+        try:
+            self._store.prepare()
+            self._flush()
+        except Error:
+            logger.warning("The last statistics could not be written.", exc_info=True)

@@ -1,0 +1,48 @@
+"""How much to claim: what can be started now, and a little ahead when jobs are short."""
+
+from __future__ import annotations
+
+AHEAD_SECONDS = 0.1
+"""Work that may wait for a slot, in seconds of each slot. More would be hoarded while other workers are idle."""
+MOST_AHEAD = 400
+BATCH = 200
+"""Jobs of one claim at most."""
+_WEIGHT = 0.1
+
+
+class Pace:
+    """A moving average of how long jobs run. Unknown at first: then, as with slow jobs, one is claimed for each free slot."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._average: float | None = None
+
+    def ran(self, seconds: float) -> None:
+        """Learn how long a job ran."""
+        self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
+
+    def misjudged(self) -> None:
+        """Forget the average: claimed jobs waited too long for a slot."""
+        self._average = None
+
+    @property
+    def ahead(self) -> int:
+        """How many claimed jobs may wait for a slot."""
+        if self._average is None or self._average >= AHEAD_SECONDS:
+            return 0
+        per_slot = AHEAD_SECONDS / max(self._average, 1e-6)
+        return min(int(per_slot * self._slots), MOST_AHEAD)
+
+    def claims(self, *, free: int, waiting: int) -> list[int]:
+        """
+        Return the sizes of the claims to make now.
+
+        Slow jobs get a lease each, so that one that kills its worker lapses alone. Short ones come in a batch, claimed
+        when half of what waits has gone, so that claims stay large.
+        """
+        ahead = self.ahead
+        if not ahead:
+            return [1] * free
+        if waiting > ahead // 2 and not free:
+            return []
+        return [min(free + ahead - waiting, BATCH)]

@@ -1,0 +1,201 @@
+"""One worker process from its first connection to its last."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+import django
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.migrations.executor import MigrationExecutor
+
+from .. import __version__
+from ..models import Worker
+from ..models.worker import WorkerState
+from ..store import Store, store_for
+from ..store.watch import Beat
+from .dispatcher import Dispatcher
+from .executors import EventLoop, Executor
+from .heartbeat import Heartbeat
+from .helper import Backoff, Helper
+from .listener import Listener
+from .maintenance import Maintenance
+from .options import WorkerOptions
+from .shutdown import StopRequest
+from .tally import Tally, memory_bytes
+
+logger = logging.getLogger("django_workqueue.worker")
+
+EXIT_CLEAN, EXIT_CRASHED, EXIT_USAGE, EXIT_MIGRATIONS = 0, 1, 2, 3
+_JOIN_SECONDS = 5.0
+
+
+class WorkerProcess:
+    """Starts the threads, dispatches in the calling one until it is told to stop, and puts everything away."""
+
+    def __init__(self, options: WorkerOptions, *, say: Callable[[str], None] = lambda _line: None) -> None:
+        self._options = options
+        self._say = say
+        self._host = socket.gethostname()
+        # Fresh at every start: two containers may share host name and pid, and must not pass for one worker.
+        name = options.name or f"{self._host}:{os.getpid()}"
+        self.id = f"{name[:100]}:{uuid4().hex[:12]}"
+        self.stop = StopRequest()
+        self._ended = StopRequest()
+        self._store = self._new_store()
+        self._tally = Tally(self.id)
+        self._dispatcher = Dispatcher(options, self._store, self.id, self.stop, self._tally)
+        self.stop.wake = self._dispatcher.wake
+
+    def run(self) -> int:
+        """Work until stopped and return the exit code: 0 in good order, 1 after a crash, 3 when migrations are missing."""
+        with self.stop.on_signals():
+            if not self._wait_for_database():
+                return EXIT_CLEAN
+            if missing := self._missing_migrations():
+                self._say(
+                    f"The database {self._options.database!r} lacks migrations of django_workqueue ({missing}). "
+                    "Run 'manage.py migrate' first."
+                )
+                return EXIT_MIGRATIONS
+            self._store.register_worker(self._row())
+            helpers, executors = self._start()
+            self._say(self._greeting())
+            self._dispatcher.run()
+            self._finish(helpers, executors)
+        if self.stop.crashed:
+            self._say(f"Worker {self.id} stopped after a crash; see the log.")
+            return EXIT_CRASHED
+        self._say(f"Worker {self.id} stopped: {self._tally.done} jobs done, {self._tally.failed} attempts failed.")
+        return EXIT_CLEAN
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether threads of abandoned jobs still run, which would keep the interpreter from ending in good order."""
+        return any(thread.is_alive() for thread in self._executors)
+
+    # -- start ---------------------------------------------------------------------------------------------------
+
+    def _new_store(self) -> Store:
+        return store_for(self._options.database)
+
+    def _wait_for_database(self) -> bool:
+        """Connect, waiting for a server that is not there yet. False when told to stop meanwhile."""
+        backoff = Backoff()
+        while not self.stop.requested:
+            try:
+                self._store.prepare()
+            except (OperationalError, InterfaceError) as error:
+                wait = backoff.failed()
+                logger.warning(
+                    "The database %r cannot be reached (%s); next try in %.1f s.", self._options.database, error, wait
+                )
+                self.stop.wait(wait)
+            else:
+                return True
+        return False
+
+    def _missing_migrations(self) -> str:
+        """Return the first migration of the app that is not applied, "" when all are."""
+        executor = MigrationExecutor(self._store.connection)
+        targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == "django_workqueue"]
+        plan = executor.migration_plan(targets)
+        return next((migration.name for migration, _ in plan if migration.app_label == "django_workqueue"), "")
+
+    def _row(self) -> Worker:
+        options = self._options
+        return Worker(
+            id=self.id,
+            name=options.name or self.id,
+            host=self._host,
+            pid=os.getpid(),
+            queues=options.patterns,
+            slots=options.concurrency,
+            versions=f"django_workqueue {__version__}, Django {django.__version__}, Python {platform.python_version()}",
+        )
+
+    def _start(self) -> tuple[list[Helper], list[Helper]]:
+        board, crash = self._dispatcher.board, self.stop.crash
+        loop = EventLoop(board, crash)
+        self._executors: list[Helper] = [
+            Executor(number, board, loop, self._new_store(), self.id, crash)
+            for number in range(self._options.concurrency)
+        ]
+        self._loop = loop
+        news, wake = self._dispatcher.lanes.news, self._dispatcher.wake
+        helpers: list[Helper] = [
+            Heartbeat(self._new_store(), self._row, self._dispatcher.held, self._report, self._ended, crash),
+            Maintenance(
+                self._new_store(),
+                self._tally,
+                news,
+                wake,
+                self._options.poll_interval.total_seconds(),
+                self._ended,
+                crash,
+            ),
+        ]
+        if self._listens:
+            helpers.append(Listener(self._new_store(), news, wake, self._ended, crash))
+        for helper in (*helpers, loop, *self._executors):
+            helper.start()
+        return helpers, self._executors
+
+    @property
+    def _listens(self) -> bool:
+        return self._options.listen and self._store.can_listen()
+
+    def _report(self) -> Beat:
+        return Beat(
+            state=WorkerState.STOPPING if self.stop.requested else WorkerState.RUNNING,
+            memory_bytes=memory_bytes(),
+            running=self._dispatcher.board.running,
+            done=self._tally.done,
+            failed=self._tally.failed,
+        )
+
+    def _greeting(self) -> str:
+        options, poll = self._options, self._options.poll_interval.total_seconds()
+        hears = "listens and polls" if self._listens else "polls"
+        return (
+            f"Worker {self.id} serves queues {options.patterns} with {options.concurrency} slots "
+            f"on {self._store.connection.vendor} database {options.database!r}; {hears} every {poll:g} s. "
+            "Stop with Ctrl-C."
+        )
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    def _finish(self, helpers: list[Helper], executors: list[Helper]) -> None:
+        self._loop.stop()
+        self._ended.request()
+        until = time.monotonic() + _JOIN_SECONDS
+        for helper in helpers:
+            helper.join(max(0.0, until - time.monotonic()))
+        for executor in executors:
+            executor.join(0.0 if self.stop.now else 0.2)
+        try:
+            self._store.prepare()
+            self._store.retire_worker(self.id)
+        except DatabaseError:
+            logger.warning("The worker's row could not be removed; it goes after a day.", exc_info=True)
+        self._store.connection.close()
+
+
+def leave(code: int, *, busy: bool) -> None:
+    """
+    End the process with ``code``.
+
+    Threads of jobs that were given back may still run; the interpreter would wait for some of them for ever.
+    """
+    if not busy:
+        sys.exit(code)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,42 @@
+"""Leaving no trace of one job for the next: connections, transactions and query logs of the calling thread."""
+
+from __future__ import annotations
+
+import contextlib
+
+from django.db import Error, connections, reset_queries
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def reset_connections() -> None:
+    """
+    Make every connection of this thread as good as new; the sound ones stay open.
+
+    A job may leave a transaction open or broken, or autocommit off; the next one would run inside it.
+    """
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and _is_entangled(connection):
+            _drop(connection)
+        else:
+            connection.close_if_unusable_or_obsolete()
+    # With DEBUG on, each thread keeps its queries: without a request to end, the log only grows.
+    reset_queries()
+
+
+def close_connections() -> None:
+    """Close every connection of this thread, which is about to end."""
+    for connection in connections.all(initialized_only=True):
+        with contextlib.suppress(Error):
+            connection.close()
+
+
+def _is_entangled(connection: BaseDatabaseWrapper) -> bool:
+    wants_autocommit = connection.settings_dict["AUTOCOMMIT"]
+    return connection.in_atomic_block or bool(connection.run_on_commit) or connection.autocommit != wants_autocommit
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    """Throw a connection away with its state; closing it by Django's own close() would be put off to the block's end."""
+    with contextlib.suppress(Exception):
+        connection.connection.close()
+    del connections[connection.alias]

@@ -1,0 +1,119 @@
+"""Counting what this worker did, in memory, for the rollups and counters that maintenance writes every few seconds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ..domain.outcomes import Bury, Decision, Settlement, Succeeded
+from ..models import QueueMinute
+from ..store.watch import QueueCounts
+
+_BUCKETS = 32
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class _Minute:
+    done: int = 0
+    failed: int = 0
+    dead: int = 0
+    waits: list[int] = field(default_factory=lambda: [0] * _BUCKETS)
+    runs: list[int] = field(default_factory=lambda: [0] * _BUCKETS)
+
+
+class Tally:
+    """Thread-safe. ``done`` and ``failed`` count since the start; the rest is taken by whoever writes it down."""
+
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._minutes: dict[tuple[datetime, str, str], _Minute] = defaultdict(_Minute)
+        self._changed: set[tuple[datetime, str, str]] = set()
+        self._counts: dict[str, QueueCounts] = defaultdict(QueueCounts)
+        self.done = 0
+        self.failed = 0
+
+    def add(self, settlement: Settlement, decision: Decision | None = None) -> None:
+        """Count a settled attempt: a success, or a failure with what was decided."""
+        job, outcome = settlement.job, settlement.outcome
+        now = datetime.now(UTC)
+        key = (now.replace(second=0, microsecond=0), job.queue, job.task)
+        with self._lock:
+            minute, counts = self._minutes[key], self._counts[job.queue]
+            self._changed.add(key)
+            if isinstance(outcome, Succeeded):
+                minute.done += 1
+                counts.done += 1
+                self.done += 1
+            else:
+                minute.failed += 1
+                counts.failed += 1
+                self.failed += 1
+                minute.dead += isinstance(decision, Bury)
+                counts.dead += isinstance(decision, Bury)
+            minute.runs[_bucket(outcome.run_seconds)] += 1
+            minute.waits[_bucket(_waited(settlement, now))] += 1
+
+    def take_counts(self) -> dict[str, QueueCounts]:
+        """Take the additions to the queues' counters."""
+        with self._lock:
+            taken, self._counts = dict(self._counts), defaultdict(QueueCounts)
+        return taken
+
+    def give_back(self, counts: dict[str, QueueCounts]) -> None:
+        """Count these again: they could not be written."""
+        with self._lock:
+            for name, more in counts.items():
+                mine = self._counts[name]
+                mine.done += more.done
+                mine.failed += more.failed
+                mine.dead += more.dead
+
+    def minutes(self) -> list[QueueMinute]:
+        """Return the rollups that changed since the last time, whole, and forget minutes that are over."""
+        this_minute = datetime.now(UTC).replace(second=0, microsecond=0)
+        with self._lock:
+            rows = [self._row(key) for key in sorted(self._changed)]
+            self._changed.clear()
+            for key in [key for key in self._minutes if key[0] < this_minute]:
+                del self._minutes[key]
+        return rows
+
+    def _row(self, key: tuple[datetime, str, str]) -> QueueMinute:
+        (minute, queue, task), counts = key, self._minutes[key]
+        return QueueMinute(
+            minute=minute,
+            queue=queue,
+            task=task,
+            worker=self._worker,
+            done=counts.done,
+            failed=counts.failed,
+            dead=counts.dead,
+            wait_histogram=",".join(map(str, counts.waits)),
+            run_histogram=",".join(map(str, counts.runs)),
+        )
+
+
+def _bucket(seconds: float) -> int:
+    """Return the number of the histogram bucket: the count of bits of the whole milliseconds."""
+    return min(max(0, int(seconds * 1000)).bit_length(), _BUCKETS - 1)
+
+
+def _waited(settlement: Settlement, now: datetime) -> float:
+    """Return how long the job was ready before it ran; for charts only, so the worker's clock will do."""
+    ready_at = settlement.job.ready_at
+    aware = ready_at if ready_at.tzinfo else ready_at.astimezone()
+    return (now - aware).total_seconds() - settlement.outcome.run_seconds
+
+
+def memory_bytes() -> int:
+    """Return the resident memory of this process, 0 where the system does not tell it in the usual place."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return 0
