@@ -16,7 +16,8 @@ class WorkQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: F401 - importing registers them
+        """Register the checks and import each installed app's tasks."""
+        from . import checks  # noqa: F401, PLC0415 - importing registers them, and needs the app registry
 
         # Workers must know every task by name, also those that no view has imported yet.
         autodiscover_modules("tasks")

@@ -79,7 +79,7 @@ def _seconds(value: Any) -> timedelta:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         duration = timedelta(seconds=value)
     else:
-        raise ValueError("must be a timedelta or a number of seconds")
+        raise ValueError("must be a timedelta or a number of seconds")  # noqa: TRY004 - one error for every bad value
     if duration < timedelta():
         raise ValueError("must not be negative")
     return duration

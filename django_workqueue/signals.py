@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 job_died = Signal()
-"""A job became a dead letter. Arguments: ``job_id`` (UUID), ``task``, ``queue``, ``tenant``, ``reason``, ``last_error``."""
+"""A job became a dead letter. With ``job_id`` (UUID), ``task``, ``queue``, ``tenant``, ``reason``, ``last_error``."""
 
 lease_lost = Signal()
-"""A worker's report was refused. Arguments: ``job_id`` (UUID), ``task``, ``queue``, ``tenant``, ``lease_id``, ``reason``."""
+"""A worker's report was refused. With ``job_id`` (UUID), ``task``, ``queue``, ``tenant``, ``lease_id``, ``reason``."""

@@ -78,7 +78,7 @@ class WorkTask(Task):
         metadata: Mapping[str, Any] | None = None,
         job_id: UUID | None = None,
     ) -> WorkTask:
-        """Return a task that differs in what is given; None leaves a value as it is. ``metadata`` is added to what is set."""
+        """Return a task that differs in what is given; None leaves a value as it is, ``metadata`` is added."""
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         if metadata is not None:
             given["metadata"] = {**self.metadata, **metadata}

@@ -17,7 +17,7 @@ def new_id() -> UUID:
     time, and the id is what keeps them first in, first out. Two threads may draw the same tick; the random
     bits keep their ids apart.
     """
-    global _last_tick
+    global _last_tick  # noqa: PLW0603 - the order of ids is the process's
     tick = _last_tick = max(time.time_ns() // 1_000_000 << 12, _last_tick + 1)
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
     return UUID(int=(tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | random)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -19,7 +19,7 @@ from .contract import Task
 CONTEXT_PARAMETER = "ctx"
 
 
-@lru_cache(maxsize=None)
+@cache
 def resolve(path: str) -> Task:
     """
     Return the task stored under ``path``, following WORKQUEUE['ALIASES'].
@@ -30,7 +30,7 @@ def resolve(path: str) -> Task:
     present = get_settings().aliases.get(path, path)
     try:
         found = import_string(present)
-    except Exception as error:  # noqa: BLE001 - a module may raise anything while it is imported
+    except Exception as error:  # a module may raise anything while it is imported
         raise TaskNotRegisteredError(path, f"{type(error).__name__}: {error}") from error
     if not isinstance(found, Task):
         raise TaskNotRegisteredError(path, f"{present} is {type(found).__name__}, not a task")
@@ -52,7 +52,7 @@ class CallPlan:
     """Whether it names a ``ctx`` parameter that nobody else fills: one with a default belongs to whoever gave it."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def call_plan(func: Callable[..., Any]) -> CallPlan:
     """Return how ``func`` is called."""
     signature = inspect.signature(func)

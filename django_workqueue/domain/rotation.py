@@ -26,7 +26,7 @@ SLACK = timedelta(seconds=2)
 
 
 class Segment(NamedTuple):
-    """A stretch of one lane's ready index: from (first_rank, after) through last_rank. ``after`` None is from the start."""
+    """A stretch of one lane's ready index: from (first_rank, after), or its start where None, through last_rank."""
 
     first_rank: int
     after: datetime | None

@@ -29,7 +29,7 @@ def job_fields(job: ClaimedJob) -> dict[str, Any]:
 
 
 def announce(signal: Signal, task: Task, make_result: Callable[[], TaskResult]) -> None:
-    """Send one of ``django.tasks``' signals, its sender the backend's class; the result is made only if somebody listens."""
+    """Send one of ``django.tasks``' signals, from the backend's class. The result is made only if somebody listens."""
     sender = type(task.get_backend())
     if not signal.has_listeners(sender):
         return

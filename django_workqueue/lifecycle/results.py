@@ -70,7 +70,7 @@ def load(store: Store, job_id: str | UUID, backend: str) -> WorkResult:
     """
     Return the job called ``job_id``, wherever it is now.
 
-    Raises TaskResultDoesNotExist for an id that is malformed, unknown or pruned, and for a job whose task cannot be found.
+    Raises TaskResultDoesNotExist for an id that is malformed, unknown or pruned, and for a job whose task is not there.
     """
     row = _find(store, _uuid(job_id))
     try:

@@ -114,7 +114,7 @@ async def _await(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _around(call: Call) -> Iterator[None]:
-    """What surrounds every body: its trace, the start's signal and log record."""
+    """Surround a body with its trace, after the start's signal and log record."""
     with restored_trace(call.metadata):
         logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
         announce(task_started, call.task, lambda: _started(call))
@@ -187,10 +187,10 @@ def _failed(
 
 
 def _storable(text_of: Callable[[], str], most: int) -> str:
-    """Return text that every database stores: bounded, without NUL and half surrogates. An error may fail to say what it is."""
+    """Return text that every database stores: bounded, without NUL and half surrogates."""
     try:
         text = text_of()
-    except Exception as error:  # noqa: BLE001 - __str__ of an error may raise anything
+    except Exception as error:  # noqa: BLE001 - an error's own __str__ may raise anything
         text = f"(its text could not be made: {type(error).__name__})"
     text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
     if len(text) <= most:

@@ -35,7 +35,7 @@ class Job(JobColumns):
     ready_at = models.DateTimeField(_("ready"), db_default=Now())
     """Due time while scheduled; since when it may be claimed once ready."""
     lapses = models.PositiveSmallIntegerField(_("lapses in a row"), default=0)
-    """Leases that lapsed one after the other. A job that has any is claimed alone, so that it alone pays for the next."""
+    """Leases that lapsed one after the other. A job that has any is claimed alone, and alone pays for the next."""
     lease = models.ForeignKey(
         Lease,
         verbose_name=_("lease"),
@@ -53,7 +53,7 @@ class Job(JobColumns):
         output_field=models.SmallIntegerField(),
         db_persist=True,
     )
-    """Minus the priority, so that the ready index ascends in every column and a claim can start after a mark by one row comparison."""
+    """Minus the priority: the ready index ascends in every column, and one row comparison starts a claim at a mark."""
 
     objects = JobQuerySet.as_manager()
 

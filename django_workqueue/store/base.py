@@ -70,7 +70,7 @@ class BaseStore:
             yield
 
     def on_commit(self, func: Any) -> None:
-        """Call ``func()`` once the caller's transaction is committed, at once where there is none; errors are logged."""
+        """Call ``func()`` once the caller's transaction is committed, at once where there is none. Errors are logged."""
         transaction.on_commit(func, using=self.alias, robust=True)
 
     @contextmanager
@@ -105,7 +105,7 @@ class Ear(Protocol):
     """A connection that hears notifications."""
 
     def hear(self, seconds: float) -> Iterator[set[tuple[str, str]] | None]:
-        """Yield what comes within ``seconds``: the (queue, tenant) pairs of a notification, None for an answered probe."""
+        """Yield what comes within ``seconds``: a notification's (queue, tenant) pairs, None for an answered probe."""
 
     def probe(self) -> None:
         """Send a message to itself."""

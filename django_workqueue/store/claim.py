@@ -32,7 +32,7 @@ class ClaimOrder:
 
 
 class Claim(NamedTuple):
-    """What one claim took. ``cut`` says that it left jobs which it had found, to be claimed alone or after one that is."""
+    """What one claim took. ``cut`` says that it left jobs it had found, to be claimed alone or after one that is."""
 
     jobs: list[ClaimedJob]
     cut: bool = False
@@ -77,14 +77,14 @@ class Claiming(BaseStore):
         return Job.objects.using(self.alias).filter(state=Literal(JobState.READY.value))
 
     def _distinct(self, jobs: QuerySet[Job], column: str) -> Iterator[str]:
-        """Walk the distinct values of the index's next column, one descent for each: DISTINCT would scan the backlog."""
+        """Walk the distinct values of the index's next column by descents: DISTINCT would scan the backlog."""
         value = jobs.order_by(column).values_list(column, flat=True).first()
         while value is not None:
             yield value
             value = jobs.filter(**{f"{column}__gt": value}).order_by(column).values_list(column, flat=True).first()
 
     def _pick(self, order: ClaimOrder) -> list[Job]:
-        """Return the jobs to claim. Marks are left unused: where rows are deleted in place there is nothing to step over."""
+        """Return the jobs to claim. Marks are not used: where rows are deleted in place there is nothing to step over."""
         picked: list[Job] = []
         for lane in order.lanes:
             room = min(order.quantum, order.limit - len(picked))

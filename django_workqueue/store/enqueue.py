@@ -15,7 +15,7 @@ from .base import BaseStore
 
 # Rows per INSERT: larger statements gain nothing measurable and hold more memory on both sides.
 BATCH = 1000
-# The holder of a clashing key may end between the insert and the look-up; the key is then free and the insert is repeated.
+# The holder of a clashing key may end between the insert and the look-up; the key is free then, and is tried again.
 _TRIES = 5
 
 

@@ -64,7 +64,7 @@ class PostgresEar:
 
 @contextmanager
 def open_ear(wrapper: BaseDatabaseWrapper) -> Iterator[PostgresEar]:
-    """Connect as ``wrapper`` would, in autocommit and outside any pool: notifications come between transactions only."""
+    """Connect as ``wrapper`` would, but in autocommit: notifications come between transactions only."""
     parameters = wrapper.get_connection_params()
     ours = {"context", "cursor_factory", "prepare_threshold", "autocommit"}
     plain = {name: value for name, value in parameters.items() if name not in ours}

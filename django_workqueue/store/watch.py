@@ -115,7 +115,7 @@ class Watching(Claiming):
         return [LiveWorker(*row) for row in seen.values_list("pk", "queues")]
 
     def add_counts(self, counts: Mapping[str, QueueCounts]) -> None:
-        """Add to the counters of these queues, in name order so that two workers never wait for each other in a ring."""
+        """Add to the counters of these queues, in name order: two workers never wait for each other in a ring."""
         with self.transaction():
             rows = Queue.objects.using(self.alias)
             rows.bulk_create((Queue(name=name) for name in sorted(counts)), ignore_conflicts=True)
@@ -139,7 +139,7 @@ class Watching(Claiming):
     # -- statistics ----------------------------------------------------------------------------------------------
 
     def stats(self, workers_of: Callable[[str], int]) -> list[QueueStats]:
-        """Return the statistics of every queue that has a row or a job in sight; ``workers_of`` counts those that serve one."""
+        """Return the statistics of every queue in sight; ``workers_of`` tells how many live workers serve one."""
         rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
         jobs = Job.objects.using(self.alias)
         counts = {

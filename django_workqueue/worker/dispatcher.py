@@ -18,8 +18,8 @@ from ..lifecycle import settle as settling
 from ..lifecycle.run import interrupted
 from ..store import Store
 from .board import Board
-from .helper import Backoff
 from .held import HeldLeases
+from .helper import Backoff
 from .lanes import LaneBook
 from .options import WorkerOptions
 from .pace import Pace

@@ -40,7 +40,7 @@ class Helper(threading.Thread):
 
 
 class Backoff:
-    """How long a loop of the worker waits after errors in a row: doubling from a tenth of a second to five, jittered."""
+    """How long a loop waits after errors in a row: doubling from a tenth of a second to five, jittered."""
 
     def __init__(self) -> None:
         self._errors = 0

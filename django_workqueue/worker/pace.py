@@ -11,7 +11,7 @@ _WEIGHT = 0.1
 
 
 class Pace:
-    """A moving average of how long jobs run. Unknown at first: then, as with slow jobs, one is claimed for each free slot."""
+    """A moving average of how long jobs run. Unknown at first: then, as with slow jobs, one is claimed a free slot."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots

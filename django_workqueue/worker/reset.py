@@ -36,7 +36,7 @@ def _is_entangled(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    """Throw a connection away with its state; closing it by Django's own close() would be put off to the block's end."""
+    """Throw a connection away with its state; Django's own close() would be put off to the end of the block."""
     with contextlib.suppress(Exception):
         connection.connection.close()
     del connections[connection.alias]

@@ -7,6 +7,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from ..domain.outcomes import Bury, Decision, Settlement, Succeeded
 from ..models import QueueMinute
@@ -113,7 +114,6 @@ def _waited(settlement: Settlement, now: datetime) -> float:
 def memory_bytes() -> int:
     """Return the resident memory of this process, 0 where the system does not tell it in the usual place."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * _PAGE_BYTES
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except OSError:
         return 0

@@ -1,0 +1,1 @@
+"""``manage.py runworkers``, which runs the jobs."""
