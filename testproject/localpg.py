@@ -89,9 +89,7 @@ def server_account() -> Account | None:
         except KeyError:
             continue
         return Account(entry.pw_uid, entry.pw_gid)
-    raise PostgresNotFoundError(
-        "PostgreSQL refuses to run as root, and no user 'postgres' or 'nobody' exists."
-    )
+    raise PostgresNotFoundError("PostgreSQL refuses to run as root, and no user 'postgres' or 'nobody' exists.")
 
 
 def embedded_bin() -> Path | None:
@@ -220,9 +218,7 @@ class LocalPostgres:
         if self._account:
             self._hand_over(self._account)
         self._guard = self._spawn("/bin/sh", "-c", GUARD, "sh", self._bin, self._base, stdin=subprocess.PIPE)
-        self._run(
-            "initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"
-        )
+        self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
         self._configure()
 
     def _hand_over(self, account: Account) -> None:
@@ -255,14 +251,10 @@ class LocalPostgres:
     def _run(self, program: str, *arguments: str) -> None:
         # A file, not a pipe: the server inherits it, and a pipe would stay open as long as the server runs.
         with tempfile.TemporaryFile() as output:
-            done = self._spawn(
-                self._bin / program, "--pgdata", self._base / "data", *arguments, output=output
-            )
+            done = self._spawn(self._bin / program, "--pgdata", self._base / "data", *arguments, output=output)
             if done.wait():
                 output.seek(0)
-                raise PostgresFailedError(
-                    f"{program} failed: {output.read().decode(errors='replace')}\n{self.log}"
-                )
+                raise PostgresFailedError(f"{program} failed: {output.read().decode(errors='replace')}\n{self.log}")
 
     def _spawn(
         self,

@@ -15,6 +15,4 @@ class CardDeclinedError(Exception):
 def charge(card: str, amount: Decimal) -> None:
     """Charge ``amount`` to ``card``. Raises CardDeclinedError for ``DECLINED_CARD``."""
     if card == DECLINED_CARD:
-        raise CardDeclinedError(
-            f"The card ending in {card[-4:]!r} was declined for {amount}. Try another card."
-        )
+        raise CardDeclinedError(f"The card ending in {card[-4:]!r} was declined for {amount}. Try another card.")

@@ -122,9 +122,7 @@ class Books:
         yield from _fault(
             set(self.dead) ^ (self.webhooks - self.deliverable), "dead without cause, or not dead with cause"
         )
-        yield from _fault(
-            self.killed_with - self.reaped.keys(), "held by the killed worker, and never reaped"
-        )
+        yield from _fault(self.killed_with - self.reaped.keys(), "held by the killed worker, and never reaped")
         if self.stored_orders != {each.order for each in self.accepted}:
             yield f"{len(self.stored_orders)} orders are stored, but {len(self.accepted)} were accepted."
 
@@ -167,7 +165,7 @@ class Ledger:
         jobs = Job.objects.filter(tenant__in=self.tenants)
         return {
             "ready": jobs.ready().count(),
-            "running": jobs.leased().count(),
+            "leased": jobs.leased().count(),
             "waiting to retry": jobs.scheduled().count(),
             "done": FinishedJob.objects.filter(tenant__in=self.tenants).count(),
             "dead": DeadLetter.objects.filter(tenant__in=self.tenants).count(),

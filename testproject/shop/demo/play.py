@@ -47,9 +47,7 @@ class Play:
         with ExitStack() as stack:
             endpoint = stack.enter_context(Endpoint())
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dwq-demo-")))
-            self.say(
-                f"The shops' servers answer at {endpoint.address}: mostly 200, at times 503, one always 400."
-            )
+            self.say(f"The shops' servers answer at {endpoint.address}: mostly 200, at times 503, one always 400.")
             shops = open_shops(self.run, endpoint)
             customers = Customers(shops)
             ledger = Ledger([shop.slug for shop in shops])
@@ -78,8 +76,10 @@ class Play:
         return killed_with
 
     def _place(self, customers: Customers, count: int) -> None:
+        before = customers.declined
         customers.place(count)
-        self.say(f"Placed {count} orders through the view.")
+        declined = customers.declined - before
+        self.say(f"Placed {count} orders through the view; {declined} of them rolled back after enqueueing.")
 
     def _drain(self, ledger: Ledger, survivor: WorkerProcess) -> None:
         def drained() -> bool:
@@ -105,9 +105,7 @@ class Play:
         """The slug of the shop whose server refuses every delivery."""
         return f"{REFUSING.lower()}-{self.run}"
 
-    def _close(
-        self, customers: Customers, ledger: Ledger, endpoint: Endpoint, killed_with: set[str]
-    ) -> Books:
+    def _close(self, customers: Customers, ledger: Ledger, endpoint: Endpoint, killed_with: set[str]) -> Books:
         promised = {job for order in customers.accepted for job in (order.receipt, order.webhook)}
         return Books(
             accepted=customers.accepted,

@@ -80,9 +80,7 @@ def next_lines(refusing: str, *, has_login: bool) -> Iterator[str]:
     if not has_login:
         yield f"  {manage} createsuperuser"
     yield f"  {manage} runserver"
-    yield f"  {ADMIN_URL}django_workqueue/deadletter/" + (
-        "   user: demo   password: demo" if has_login else ""
-    )
+    yield f"  {ADMIN_URL}django_workqueue/deadletter/" + ("   user: demo   password: demo" if has_login else "")
     yield f"To bring them back: give the shop {refusing!r} a server that works, {WEBHOOK_URL}, at"
     yield f"  {ADMIN_URL}shop/shop/"
     yield "requeue the dead letters in the admin, and let a worker deliver them:"
