@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.core import checks
 
-from .domain.contract import BaseTaskBackend, InvalidTask, Task, task_enqueued
+from .domain.contract import AnyTask, BaseTaskBackend, InvalidTask, task_enqueued
 from .domain.registry import call_plan, check_fit
 from .exceptions import InvalidJobError
 from .lifecycle import enqueue as enqueueing
@@ -35,7 +35,7 @@ class WorkQueueBackend(BaseTaskBackend):
     supports_get_result = True
     supports_priority = True
 
-    def validate_task(self, task: Task) -> None:
+    def validate_task(self, task: AnyTask) -> None:
         """Raise InvalidTask when the task could not be run, or names a queue that is not in QUEUES."""
         if isinstance(task.run_after, timedelta):
             _check_delay(task.run_after)
@@ -44,11 +44,13 @@ class WorkQueueBackend(BaseTaskBackend):
             super().validate_task(task)
         call_plan(task.func)
 
-    def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> WorkResult:
+    def enqueue(  # type: ignore[override] # ours is more than a TaskResult, of any type
+        self, task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> WorkResult:
         """Store one job in the caller's transaction and return it. See lifecycle.enqueue for what is refused."""
         return self.enqueue_many(task, [Call(args=tuple(args), kwargs=kwargs)])[0]
 
-    def enqueue_many(self, task: Task, calls: Iterable[Call]) -> list[WorkResult]:
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[WorkResult]:
         """Store a job for each call, as one step of the caller's transaction."""
         self.validate_task(task)
         stored = enqueueing.enqueue([_request(task, call) for call in calls])
@@ -80,7 +82,7 @@ class _Undeferred:
 
     run_after = None
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: AnyTask) -> None:
         self._task = task
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +98,7 @@ def _constant(result: WorkResult) -> Callable[[], WorkResult]:
     return lambda: result
 
 
-def _request(task: Task, call: Call) -> enqueueing.JobRequest:
+def _request(task: AnyTask, call: Call) -> enqueueing.JobRequest:
     """Return the request for one job. Tasks of ``django.tasks`` itself have none of our options."""
     check_fit(task, call.args, call.kwargs)
     common = enqueueing.JobRequest(

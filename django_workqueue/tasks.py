@@ -10,11 +10,10 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from .domain.contract import DEFAULT_TASK_BACKEND_ALIAS, Task
+from .domain.contract import DEFAULT_TASK_BACKEND_ALIAS, AnyTask, AnyTaskResult, Task
 from .domain.policies import BackoffPolicy
 from .exceptions import InvalidJobError
 from .lifecycle.enqueue import DedupeUntil, queue_name
-from .lifecycle.results import WorkResult
 
 DedupeKey = str | Callable[..., str | None]
 
@@ -30,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkTask(Task):
+class WorkTask(AnyTask):
     """
     A task of ``django.tasks`` with what this queue adds. Make it with ``@task``, vary it with ``using``.
 
@@ -84,22 +83,23 @@ class WorkTask(Task):
             given["metadata"] = {**self.metadata, **metadata}
         return replace(self, **given)
 
-    def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[WorkResult]:
+    def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[AnyTaskResult]:
         """
         Enqueue a job for each call, in one step of the caller's transaction, and return their results in order.
 
-        A call is a tuple of positional arguments, a mapping of keyword arguments, or a ``Call``. All are checked before
-        anything is written; clashes are answered with the stored job and marked, and do not stop the others.
+        On our backend each is a WorkResult. A call is a tuple of positional arguments, a mapping of keyword arguments,
+        or a ``Call``. All are checked before anything is written; clashes are answered with the stored job and marked,
+        and do not stop the others.
         """
         backend = self.get_backend()
         made = [_call(call) for call in calls]
         many = getattr(backend, "enqueue_many", None)
         if many is not None:
-            results: list[WorkResult] = many(self, made)
+            results: list[AnyTaskResult] = many(self, made)
             return results
-        return [backend.enqueue(self, call.args, dict(call.kwargs)) for call in made]
+        return [backend.enqueue(self, list(call.args), dict(call.kwargs)) for call in made]
 
-    async def aenqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[WorkResult]:
+    async def aenqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[AnyTaskResult]:
         """See enqueue_many."""
         return await sync_to_async(self.enqueue_many)(calls)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from .contract import TaskResult
+from .contract import AnyTaskResult
 
 correlation_id: ContextVar[str | None] = ContextVar("django_workqueue_correlation_id", default=None)
 """Set it, in a middleware for instance, and jobs enqueued from there carry it; it is set again around their run."""
@@ -54,7 +54,7 @@ class JobContext:
     last_error: str | None
     """One line on why the attempt before this one failed; None at first."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    load_result: Callable[[], TaskResult] = field(repr=False)
+    load_result: Callable[[], AnyTaskResult] = field(repr=False)
 
     @property
     def is_retry(self) -> bool:
@@ -77,6 +77,6 @@ class JobContext:
         return self.metadata.get("traceparent")
 
     @property
-    def task_result(self) -> TaskResult:
+    def task_result(self) -> AnyTaskResult:
         """The job as ``django.tasks`` describes it, read from the database at each call."""
         return self.load_result()

@@ -7,7 +7,7 @@ package) and one on Django 6 run the same code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import django
 from django.core.exceptions import ImproperlyConfigured
@@ -64,6 +64,13 @@ else:
     CONTRACT_APP = "django_tasks"
     """The app that must be installed beside ours for the contract's own checks and log lines; None on Django 6."""
 
+if TYPE_CHECKING:
+    # The stubs make these generic; at run time only the backport does.
+    AnyTask = Task[..., Any]
+    AnyTaskResult = TaskResult[..., Any]
+else:
+    AnyTask, AnyTaskResult = Task, TaskResult
+
 __all__ = [
     "CONTRACT_APP",
     "DEFAULT_TASK_BACKEND_ALIAS",
@@ -71,6 +78,8 @@ __all__ = [
     "DEFAULT_TASK_QUEUE_NAME",
     "TASK_MAX_PRIORITY",
     "TASK_MIN_PRIORITY",
+    "AnyTask",
+    "AnyTaskResult",
     "BaseTaskBackend",
     "DummyBackend",
     "ImmediateBackend",

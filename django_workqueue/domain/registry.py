@@ -14,13 +14,13 @@ from django.utils.module_loading import import_string
 
 from ..conf import get_settings
 from ..exceptions import ArgumentsDoNotFitError, TaskNotRegisteredError
-from .contract import Task
+from .contract import AnyTask, Task
 
 CONTEXT_PARAMETER = "ctx"
 
 
 @cache
-def resolve(path: str) -> Task:
+def resolve(path: str) -> AnyTask:
     """
     Return the task stored under ``path``, following WORKQUEUE['ALIASES'].
 
@@ -62,7 +62,7 @@ def call_plan(func: Callable[..., Any]) -> CallPlan:
 
 
 def with_context(
-    task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], context: Any
+    task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any], context: Any
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments with ``context`` added where the task asks for it."""
     if task.takes_context:
@@ -72,7 +72,7 @@ def with_context(
     return list(args), dict(kwargs)
 
 
-def check_fit(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def check_fit(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise ArgumentsDoNotFitError unless the task can be called with these arguments."""
     called_args, called_kwargs = with_context(task, args, kwargs, None)
     try:

@@ -154,7 +154,7 @@ def _check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) 
 
 
 def _count_duplicates(store: Store, stored: Sequence[Stored]) -> None:
-    """Count what was suppressed after the commit: the caller's transaction must not hold a lock on the counter's row."""
+    """Count what was suppressed after the commit: the caller's transaction must not lock the counter's row."""
     counts = Counter(job.queue for job, duplicate in stored if duplicate)
     if counts:
         store.on_commit(lambda: store.count_duplicates(counts))

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.dispatch import Signal
 
-from ..domain.contract import Task, TaskResult
+from ..domain.contract import AnyTask, AnyTaskResult
 from ..domain.outcomes import ClaimedJob
 from ..signals import job_died, lease_lost
 
@@ -28,7 +28,7 @@ def job_fields(job: ClaimedJob) -> dict[str, Any]:
     }
 
 
-def announce(signal: Signal, task: Task, make_result: Callable[[], TaskResult]) -> None:
+def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskResult]) -> None:
     """Send one of ``django.tasks``' signals, from the backend's class. The result is made only if somebody listens."""
     sender = type(task.get_backend())
     if not signal.has_listeners(sender):

@@ -45,8 +45,8 @@ def judge(lapse: Lapse) -> Decision:
     """
     Return what becomes of a job whose lease ended without an outcome.
 
-    A lapse that several jobs shared buries none of them, since only one can be the culprit: they come back to be claimed
-    alone, and only a lapse alone makes a dead letter.
+    A lapse that several jobs shared buries none of them, since only one can be the culprit: they come back to be
+    claimed alone, and only a lapse alone makes a dead letter.
     """
     if exhausted(lapse.attempts, lapse.max_attempts) and not lapse.shared:
         return Bury(DeathReason.EXHAUSTED)

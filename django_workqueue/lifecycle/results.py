@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ..domain.contract import Task, TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
+from ..domain.contract import (
+    AnyTask,
+    AnyTaskResult,
+    TaskError,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+)
 from ..domain.encoding import decode
 from ..domain.outcomes import ClaimedJob
 from ..domain.registry import resolve
@@ -19,13 +25,13 @@ from ..store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkResult(TaskResult):
+class WorkResult(AnyTaskResult):  # type: ignore[misc] # the stubs do not say that it is frozen
     """A TaskResult that also says whether an enqueue was answered with a job that was there before."""
 
     duplicate: bool = False
 
 
-def of_stored(job: Job, task: Task, backend: str, *, duplicate: bool) -> WorkResult:
+def of_stored(job: Job, task: AnyTask, backend: str, *, duplicate: bool) -> WorkResult:
     """Return the result of an enqueue. ``task`` is the one that was enqueued."""
     status = TaskResultStatus.RUNNING if job.state == JobState.LEASED else TaskResultStatus.READY
     return _result(job, task, backend, status=status, duplicate=duplicate)
@@ -34,7 +40,7 @@ def of_stored(job: Job, task: Task, backend: str, *, duplicate: bool) -> WorkRes
 def of_attempt(
     store: Store,
     job: ClaimedJob,
-    task: Task,
+    task: AnyTask,
     *,
     status: TaskResultStatus,
     worker: str,
@@ -105,7 +111,7 @@ def _find(store: Store, job_id: UUID) -> Job | FinishedJob | DeadLetter:
     raise TaskResultDoesNotExist(f"There is no job {str(job_id)!r}: it never was, or its time of retention is over.")
 
 
-def _of_live(job: Job, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+def _of_live(job: Job, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
     lease = job.lease
     return _result(
         job,
@@ -117,7 +123,7 @@ def _of_live(job: Job, task: Task, backend: str, failures: list[Failure]) -> Wor
     )
 
 
-def _of_finished(job: FinishedJob, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+def _of_finished(job: FinishedJob, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
     succeeded = job.outcome == Ending.SUCCEEDED
     result = _result(
         job,
@@ -133,13 +139,13 @@ def _of_finished(job: FinishedJob, task: Task, backend: str, failures: list[Fail
     return result
 
 
-def _of_dead(job: DeadLetter, task: Task, backend: str, failures: list[Failure]) -> WorkResult:
+def _of_dead(job: DeadLetter, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
     return _result(job, task, backend, status=TaskResultStatus.FAILED, failures=failures, finished_at=job.died_at)
 
 
 def _result(
     job: Job | FinishedJob | DeadLetter,
-    task: Task,
+    task: AnyTask,
     backend: str,
     *,
     status: TaskResultStatus,

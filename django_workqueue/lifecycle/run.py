@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..domain.context import JobContext, restored_trace
-from ..domain.contract import Task, TaskResult, TaskResultStatus, task_started
+from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
 from ..domain.encoding import decode, encode
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
 from ..domain.policies import BackoffPolicy
@@ -40,7 +40,7 @@ class Call:
     """A claimed job, ready to be called."""
 
     job: ClaimedJob
-    task: Task
+    task: AnyTask
     args: list[Any]
     kwargs: dict[str, Any]
     metadata: Mapping[str, Any]
@@ -121,7 +121,7 @@ def _around(call: Call) -> Iterator[None]:
         yield
 
 
-def _started(call: Call) -> TaskResult:
+def _started(call: Call) -> AnyTaskResult:
     return of_attempt(
         call.store,
         call.job,
@@ -132,7 +132,7 @@ def _started(call: Call) -> TaskResult:
     )
 
 
-def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], TaskResult]) -> JobContext:
+def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult]) -> JobContext:
     return JobContext(
         job_id=job.id,
         queue=job.queue,
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _raised(error: BaseException, task: Task, begun: float) -> Failed:
+def _raised(error: BaseException, task: AnyTask, begun: float) -> Failed:
     reject_on = getattr(task, "reject_on", ())
     rejected = isinstance(error, (Reject, *reject_on)) or getattr(error, "retryable", True) is False
     kind = FailureKind.REJECTED if rejected else FailureKind.ERROR
@@ -199,7 +199,7 @@ def _storable(text_of: Callable[[], str], most: int) -> str:
     return f"{text[:half]}\n... {len(text) - most} characters left out ...\n{text[-half:]}"
 
 
-def _settlement(job: ClaimedJob, task: Task | None, outcome: Succeeded | Failed) -> Settlement:
+def _settlement(job: ClaimedJob, task: AnyTask | None, outcome: Succeeded | Failed) -> Settlement:
     policy = get_settings().queue(job.queue)
     backoff: BackoffPolicy | None = getattr(task, "backoff", None)
     retention: timedelta | None = getattr(task, "retention", None)

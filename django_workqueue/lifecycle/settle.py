@@ -10,7 +10,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..domain.contract import TaskResult, TaskResultStatus, task_finished
+from ..domain.contract import AnyTaskResult, TaskResultStatus, task_finished
 from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.policies import exhausted
 from ..domain.registry import resolve
@@ -78,11 +78,12 @@ def decide(store: Store, settlement: Settlement) -> Decision:
             return _put_off(store, settlement)
         case FailureKind.INTERRUPTED:
             return Retry(timedelta(), counted=False)
-    if exhausted(job.attempts, job.max_attempts):
-        return Bury(DeathReason.EXHAUSTED)
-    if failed.retry_after is not None:
-        return Retry(failed.retry_after)
-    return Retry(settlement.backoff.delay(job.attempts, job.id))
+        case _ if exhausted(job.attempts, job.max_attempts):
+            return Bury(DeathReason.EXHAUSTED)
+        case _:
+            return Retry(
+                settlement.backoff.delay(job.attempts, job.id) if failed.retry_after is None else failed.retry_after
+            )
 
 
 def _put_off(store: Store, settlement: Settlement) -> Decision:
@@ -132,7 +133,7 @@ def _announce_finish(store: Store, settlement: Settlement, worker: str) -> None:
     announce(task_finished, task, lambda: _finished(store, settlement, worker))
 
 
-def _finished(store: Store, settlement: Settlement, worker: str) -> TaskResult:
+def _finished(store: Store, settlement: Settlement, worker: str) -> AnyTaskResult:
     outcome, now = settlement.outcome, timezone.now()
     succeeded = isinstance(outcome, Succeeded)
     return of_attempt(

@@ -6,7 +6,10 @@ dead rows after a burst; a fixed threshold vacuums by the work done. Truncation 
 claim, for space that the next burst needs again. Free room on the pages of leases keeps their renewals HOT.
 """
 
+from typing import Any
+
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 STORAGE = {
     "django_workqueue_job": {
@@ -23,14 +26,14 @@ STORAGE = {
 }
 
 
-def set_storage(apps, schema_editor):
+def set_storage(_apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
     if schema_editor.connection.vendor == "postgresql":
         for table, parameters in STORAGE.items():
             pairs = ", ".join(f"{name} = {value}" for name, value in parameters.items())
             schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} SET ({pairs})")
 
 
-def reset_storage(apps, schema_editor):
+def reset_storage(_apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
     if schema_editor.connection.vendor == "postgresql":
         for table, parameters in STORAGE.items():
             schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} RESET ({', '.join(parameters)})")

@@ -23,12 +23,12 @@ class Literal(models.Value):
     parameter whose value it does not know.
     """
 
-    def as_sql(self, *_args: Any, **_kwargs: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, *_args: Any, **_kwargs: Any) -> tuple[str, tuple[str | int, ...]]:
         """Return the quoted word. Only for our own state names, never for data."""
         word = str(self.value)
         if not word.isidentifier():
             raise ValueError(f"{word!r} is not a word to be written into SQL.")
-        return f"'{word}'", []
+        return f"'{word}'", ()
 
 
 class BaseStore:
@@ -70,7 +70,7 @@ class BaseStore:
             yield
 
     def on_commit(self, func: Any) -> None:
-        """Call ``func()`` once the caller's transaction is committed, at once where there is none. Errors are logged."""
+        """Call ``func()`` once the caller's transaction is committed, at once without one. Errors are logged."""
         transaction.on_commit(func, using=self.alias, robust=True)
 
     @contextmanager

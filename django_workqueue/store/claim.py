@@ -84,7 +84,7 @@ class Claiming(BaseStore):
             value = jobs.filter(**{f"{column}__gt": value}).order_by(column).values_list(column, flat=True).first()
 
     def _pick(self, order: ClaimOrder) -> list[Job]:
-        """Return the jobs to claim. Marks are not used: where rows are deleted in place there is nothing to step over."""
+        """Return the jobs to claim. Marks are not used: where rows are deleted in place, nothing is stepped over."""
         picked: list[Job] = []
         for lane in order.lanes:
             room = min(order.quantum, order.limit - len(picked))

@@ -9,7 +9,7 @@ and CTEs are fences against re-evaluation. Time is ``statement_timestamp()``: ``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -40,7 +40,8 @@ QUEUES = f"""
 WITH RECURSIVE walk(queue) AS (
     (SELECT queue FROM {JOB} WHERE state = 'ready' ORDER BY queue LIMIT 1)
     UNION ALL
-    SELECT (SELECT job.queue FROM {JOB} job WHERE job.state = 'ready' AND job.queue > walk.queue ORDER BY job.queue LIMIT 1)
+    SELECT (SELECT job.queue FROM {JOB} job
+            WHERE job.state = 'ready' AND job.queue > walk.queue ORDER BY job.queue LIMIT 1)
     FROM walk WHERE walk.queue IS NOT NULL)
 SELECT queue FROM walk WHERE queue IS NOT NULL
 """
@@ -52,7 +53,8 @@ WITH RECURSIVE walk(tenant, step) AS (
      ORDER BY tenant LIMIT 1)
     UNION ALL
     SELECT (SELECT job.tenant FROM {JOB} job
-            WHERE job.state = 'ready' AND job.queue = %(queue)s AND job.tenant > walk.tenant ORDER BY job.tenant LIMIT 1),
+            WHERE job.state = 'ready' AND job.queue = %(queue)s AND job.tenant > walk.tenant
+            ORDER BY job.tenant LIMIT 1),
            step + 1
     FROM walk WHERE walk.tenant IS NOT NULL AND step < %(limit)s)
 SELECT tenant FROM walk WHERE tenant IS NOT NULL
@@ -202,16 +204,17 @@ class PostgresStore(OrmStore):
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
         """See Settling.complete. One statement."""
+        kept = [each.retention.total_seconds() for each in done]
         parameters = {
             "ids": [each.job.id for each in done],
             "results": [_result(each) for each in done],
             "runs": [each.outcome.run_seconds for each in done],
-            "kept": [each.retention.total_seconds() for each in done],
+            "kept": kept,
             "lease": lease_id,
             "worker": worker,
             "last": last,
         }
-        statement = COMPLETE_AND_KEEP if any(parameters["kept"]) else COMPLETE
+        statement = COMPLETE_AND_KEEP if any(kept) else COMPLETE
         return {pk for (pk,) in self._rows(statement, parameters)}
 
     def renew(self, leases: Mapping[int, timedelta]) -> set[int]:
@@ -233,12 +236,13 @@ class PostgresStore(OrmStore):
         state = getattr(error.__cause__, "sqlstate", None)
         return state is None or state[:2] in {"08", "53", "57"}
 
-    def _rows(self, statement: str, parameters: Mapping[str, Any] | Collection[Any] | None = None) -> list[Any]:
+    def _rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, parameters)
-            return cursor.fetchall()
+            rows: list[Any] = cursor.fetchall()
+        return rows
 
-    def _execute(self, statement: str, parameters: Collection[Any] | None = None) -> None:
+    def _execute(self, statement: str, parameters: Sequence[Any] | None = None) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, parameters)
 

@@ -67,7 +67,7 @@ class Reaping(Settling):
             return self._reclaim(list(self._locked_leases(expired)[:limit]), judge, _kind_of_lapse)
 
     def adopt(self, workers: Collection[str], judge: Judge) -> list[Reclaimed]:
-        """Take back at once what these workers, known to be gone, still held. Their attempts count, no backoff applies."""
+        """Take back at once what these workers, known to be gone, held. Attempts count, no backoff applies."""
         with self.transaction():
             held = Lease.objects.using(self.alias).filter(worker__in=workers).order_by("pk")
             return self._reclaim(list(self._locked_leases(held)), judge, lambda _lease: FailureKind.ADOPTED)
@@ -161,7 +161,7 @@ class Reaping(Settling):
             died=decision.reason if isinstance(decision, Bury) else None,
             last_error=failed.summary,
         )
-        self._record_failure(job, failed, decision, lease.worker, now)
+        self._record_failure(job, lease.pk, failed, decision, worker=lease.worker, now=now)
         job.last_error = failed.summary
         self._carry_out(job, decision, now)
         return answer

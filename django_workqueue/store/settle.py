@@ -54,7 +54,7 @@ class Settling(BaseStore):
             if job is None:
                 return False
             now = self.now()
-            self._record_failure(job, failed, decision, worker, now)
+            self._record_failure(job, lease_id, failed, decision, worker=worker, now=now)
             job.last_error = failed.summary
             job.lapses = 0
             self._carry_out(job, decision, now, interrupted=failed.kind is FailureKind.INTERRUPTED)
@@ -116,8 +116,8 @@ class Settling(BaseStore):
         """
         Return those of ``jobs`` whose settlement by ``worker`` is in the database.
 
-        For a worker whose connection broke after a commit and before its answer. A completed job of which no row is kept
-        cannot be told from one that was lost, and is not among them.
+        For a worker whose connection broke after a commit and before its answer. A completed job of which no row is
+        kept cannot be told from one that was lost, and is not among them.
         """
         ids = [job.id for job in jobs]
         finished = FinishedJob.objects.using(self.alias).filter(pk__in=ids, worker=worker).values_list("pk", flat=True)
@@ -149,7 +149,9 @@ class Settling(BaseStore):
     def _unclaim(self, jobs: QuerySet[Job]) -> int:
         return jobs.update(state=JobState.READY, lease=None, attempts=F("attempts") - 1)
 
-    def _record_failure(self, job: Job, failed: Failed, decision: Decision, worker: str, now: datetime) -> None:
+    def _record_failure(
+        self, job: Job, lease_id: int, failed: Failed, decision: Decision, *, worker: str, now: datetime
+    ) -> None:
         Failure.objects.using(self.alias).create(
             job_id=job.pk,
             attempt=job.attempts,
@@ -158,7 +160,7 @@ class Settling(BaseStore):
             message=failed.message,
             traceback=failed.traceback,
             worker=worker,
-            lease_id=job.lease_id,
+            lease_id=lease_id,
             started_at=now - timedelta(seconds=failed.run_seconds),
             failed_at=now,
             next_try_at=now + decision.delay if isinstance(decision, Retry) else None,

@@ -21,7 +21,7 @@ class SqliteStore(OrmStore):
 
     def prepare(self) -> bool:
         """Begin every transaction of a worker as a writer: one that reads first cannot be upgraded under contention."""
-        self.connection.transaction_mode = "IMMEDIATE"
+        self.connection.transaction_mode = "IMMEDIATE"  # type: ignore[attr-defined]
         return super().prepare()
 
     def insert(self, jobs: Sequence[Job], *, given_ids: frozenset[UUID] = frozenset()) -> list[Stored]:

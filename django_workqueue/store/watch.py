@@ -174,8 +174,8 @@ class Watching(Claiming):
 
     def _oldest_age(self, queue: str) -> float:
         """Walk the heads of the queue's lanes and levels: the index has the oldest of each in front."""
-        heads = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
-        heads = heads.values_list("tenant", "rank", "ready_at")
+        ready = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
+        heads = ready.values_list("tenant", "rank", "ready_at")
         oldest: datetime | None = None
         head = heads.first()
         for _ in range(MOST_HEADS):

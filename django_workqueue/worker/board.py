@@ -80,7 +80,7 @@ class Board:
         return taken
 
     def unstarted(self, older_than: float = 0.0) -> list[ClaimedJob]:
-        """Take back jobs that have waited for a slot for ``older_than`` seconds, or whose lease cannot hold any more."""
+        """Take back jobs that waited for a slot for ``older_than`` seconds, or whose lease cannot hold any more."""
         limit = time.monotonic() - older_than
         with self._changed:
             stale, self._unstartable = self._unstartable, []

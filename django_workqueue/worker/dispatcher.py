@@ -257,7 +257,7 @@ class Dispatcher:
             self._claimed -= len(ids)
 
     def _drain(self) -> None:
-        """Stop well: give back what has not started, let the rest end within the grace time, give back what does not."""
+        """Stop well: give back what has not started, let the rest end within the grace time, then give it back."""
         deadline = time.monotonic() + self._options.shutdown_timeout.total_seconds()
         self._guarded(self._give_back_unstarted)
         while not self._stop.now and time.monotonic() < deadline and not (self.board.is_empty and not self._unsettled):

@@ -21,7 +21,7 @@ class Executor(Helper):
     """One thread of one slot. It prepares every job, runs plain functions itself and hands coroutines to the loop."""
 
     def __init__(
-        self, number: int, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
+        self, number: int, *, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
     ) -> None:
         super().__init__(f"executor-{number}", on_crash)
         self._board = board

@@ -25,6 +25,7 @@ class Heartbeat(Helper):
 
     def __init__(
         self,
+        *,
         store: Store,
         row: Callable[[], Worker],
         held: HeldLeases,

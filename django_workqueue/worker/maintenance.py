@@ -40,6 +40,7 @@ class Maintenance(Helper):
 
     def __init__(
         self,
+        *,
         store: Store,
         tally: Tally,
         news: News,

@@ -54,7 +54,7 @@ class WorkerProcess:
         self.stop.wake = self._dispatcher.wake
 
     def run(self) -> int:
-        """Work until stopped and return the exit code: 0 in good order, 1 after a crash, 3 when migrations are missing."""
+        """Work until stopped and return the exit code: 0 in good order, 1 after a crash, 3 without our migrations."""
         with self.stop.on_signals():
             if not self._wait_for_database():
                 return EXIT_CLEAN
@@ -124,21 +124,28 @@ class WorkerProcess:
         board, crash = self._dispatcher.board, self.stop.crash
         loop = EventLoop(board, crash)
         self._executors: list[Helper] = [
-            Executor(number, board, loop, self._new_store(), self.id, crash)
+            Executor(number, board=board, loop=loop, store=self._new_store(), worker=self.id, on_crash=crash)
             for number in range(self._options.concurrency)
         ]
         self._loop = loop
         news, wake = self._dispatcher.lanes.news, self._dispatcher.wake
         helpers: list[Helper] = [
-            Heartbeat(self._new_store(), self._row, self._dispatcher.held, self._report, self._ended, crash),
+            Heartbeat(
+                store=self._new_store(),
+                row=self._row,
+                held=self._dispatcher.held,
+                report=self._report,
+                ended=self._ended,
+                on_crash=crash,
+            ),
             Maintenance(
-                self._new_store(),
-                self._tally,
-                news,
-                wake,
-                self._options.poll_interval.total_seconds(),
-                self._ended,
-                crash,
+                store=self._new_store(),
+                tally=self._tally,
+                news=news,
+                wake=wake,
+                poll_seconds=self._options.poll_interval.total_seconds(),
+                ended=self._ended,
+                on_crash=crash,
             ),
         ]
         if self._listens:
