@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from django.conf import settings
@@ -37,21 +38,19 @@ def database_url(request, tmp_path):
 
 @pytest.fixture
 def demo(environment):
-    """Return a function that starts the demonstration; it is ended with the test."""
-    started = []
+    """Yield a function that starts the demonstration; it is ended with the test."""
+    with ExitStack() as stack:
 
-    def start(*options):
-        command = [sys.executable, BASE_DIR / "manage.py", "demo", *options]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
-        started.append(process)
-        return process
+        def start(*options):
+            command = [sys.executable, BASE_DIR / "manage.py", "demo", *options]
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+            )
+            stack.enter_context(process)
+            stack.callback(process.terminate)
+            return process
 
-    yield start
-    for process in started:
-        process.terminate()
-        process.communicate()
+        yield start
 
 
 def read_until(process, pattern, *, times=1):

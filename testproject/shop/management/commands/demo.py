@@ -66,7 +66,8 @@ class Command(BaseCommand):
 @contextmanager
 def _orderly_end() -> Iterator[None]:
     """Make every way to end the demo unwind it, so that the workers are stopped on the way out."""
-    previous = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _leave) for number in heard}
     try:
         yield
     except DemoError as error:
