@@ -23,12 +23,12 @@ from ..store.watch import Beat
 from .dispatcher import Dispatcher
 from .executors import EventLoop, Executor
 from .heartbeat import Heartbeat
-from .helper import Backoff, Helper
 from .listener import Listener
 from .maintenance import Maintenance
 from .options import WorkerOptions
 from .shutdown import StopRequest
 from .tally import Tally, memory_bytes
+from .thread import Backoff, WorkerThread
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -52,6 +52,7 @@ class WorkerProcess:
         self._tally = Tally(self.id)
         self._dispatcher = Dispatcher(options, self._store, self.id, self.stop, self._tally)
         self.stop.wake = self._dispatcher.wake
+        self._executors: list[WorkerThread] = []
 
     def run(self) -> int:
         """Work until stopped and return the exit code: 0 in good order, 1 after a crash, 3 without our migrations."""
@@ -120,16 +121,16 @@ class WorkerProcess:
             versions=f"django_workqueue {__version__}, Django {django.__version__}, Python {platform.python_version()}",
         )
 
-    def _start(self) -> tuple[list[Helper], list[Helper]]:
+    def _start(self) -> tuple[list[WorkerThread], list[WorkerThread]]:
         board, crash = self._dispatcher.board, self.stop.crash
         loop = EventLoop(board, crash)
-        self._executors: list[Helper] = [
+        self._executors = [
             Executor(number, board=board, loop=loop, store=self._new_store(), worker=self.id, on_crash=crash)
             for number in range(self._options.concurrency)
         ]
         self._loop = loop
         news, wake = self._dispatcher.lanes.news, self._dispatcher.wake
-        helpers: list[Helper] = [
+        helpers: list[WorkerThread] = [
             Heartbeat(
                 store=self._new_store(),
                 row=self._row,
@@ -178,7 +179,7 @@ class WorkerProcess:
 
     # -- end -----------------------------------------------------------------------------------------------------
 
-    def _finish(self, helpers: list[Helper], executors: list[Helper]) -> None:
+    def _finish(self, helpers: list[WorkerThread], executors: list[WorkerThread]) -> None:
         self._loop.stop()
         self._ended.request()
         until = time.monotonic() + _JOIN_SECONDS
