@@ -31,6 +31,17 @@ class SqliteStore(OrmStore):
             _stamp(job, now)
         return super().insert(jobs, given_ids=given_ids)
 
+    def begins_as_writer(self) -> bool:
+        """Whether the project's own transactions begin as writers."""
+        mode = self.connection.settings_dict["OPTIONS"].get("transaction_mode") or ""
+        return mode.upper() in {"IMMEDIATE", "EXCLUSIVE"}
+
+    def has_write_ahead_log(self) -> bool:
+        """Whether readers and the writer go on side by side. A database in memory needs no log for that."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("PRAGMA journal_mode")
+            return cursor.fetchone()[0] in {"wal", "memory"}
+
     def is_unavailable(self, error: Exception) -> bool:
         """Whether the file cannot be opened or read, or stayed locked past the timeout; not a missing table."""
         return "no such" not in str(error)

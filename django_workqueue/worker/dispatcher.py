@@ -19,12 +19,12 @@ from ..lifecycle.run import interrupted
 from ..store import Store
 from .board import Board
 from .held import HeldLeases
-from .helper import Backoff
 from .lanes import LaneBook
 from .options import WorkerOptions
 from .pace import Pace
 from .shutdown import StopRequest
 from .tally import Tally
+from .thread import Backoff
 
 logger = logging.getLogger("django_workqueue.worker")
 

@@ -13,11 +13,11 @@ from ..domain.outcomes import ClaimedJob, Settlement
 from ..lifecycle.run import Call, prepare, run, run_async
 from ..store import Store
 from .board import Board
-from .helper import Helper
 from .reset import reset_connections
+from .thread import WorkerThread
 
 
-class Executor(Helper):
+class Executor(WorkerThread):
     """One thread of one slot. It prepares every job, runs plain functions itself and hands coroutines to the loop."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Executor(Helper):
         return run(call)
 
 
-class EventLoop(Helper):
+class EventLoop(WorkerThread):
     """One thread with the event loop in which coroutines run, each as a task of its own."""
 
     def __init__(self, board: Board, on_crash: Callable[[], None]) -> None:

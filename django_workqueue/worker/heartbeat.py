@@ -14,13 +14,13 @@ from ..models import Worker
 from ..store import Store
 from ..store.watch import Beat
 from .held import HeldLeases
-from .helper import Backoff, Helper
 from .shutdown import StopRequest
+from .thread import Backoff, WorkerThread
 
 logger = logging.getLogger("django_workqueue.worker")
 
 
-class Heartbeat(Helper):
+class Heartbeat(WorkerThread):
     """Beats until it is ended, also while the worker drains: running jobs still need their leases."""
 
     def __init__(

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from ..store import Store
 from ..store.base import Ear
 from ..store.reap import Lanes
-from .helper import Backoff, Helper
 from .lanes import News
 from .shutdown import StopRequest
+from .thread import Backoff, WorkerThread
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -21,7 +21,7 @@ ANSWER_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 
 
-class Listener(Helper):
+class Listener(WorkerThread):
     """Passes lanes from notifications on. Polling stays the safe way; this is the fast one."""
 
     def __init__(

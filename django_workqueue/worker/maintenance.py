@@ -14,10 +14,10 @@ from ..lifecycle import operate
 from ..lifecycle.reap import lanes_of, reap
 from ..lifecycle.wake import notify
 from ..store import Store
-from .helper import Helper
 from .lanes import News
 from .shutdown import StopRequest
 from .tally import Tally
+from .thread import WorkerThread
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -35,7 +35,7 @@ class Chore:
     due: float = 0.0
 
 
-class Maintenance(Helper):
+class Maintenance(WorkerThread):
     """Promotes due jobs, reaps, writes rollups and prunes, each in its own rhythm."""
 
     def __init__(

@@ -12,7 +12,7 @@ from .reset import close_connections
 logger = logging.getLogger("django_workqueue.worker")
 
 
-class Helper(threading.Thread):
+class WorkerThread(threading.Thread):
     """
     Runs ``work`` to its end. Anything that escapes it takes the process down.
 
@@ -35,7 +35,7 @@ class Helper(threading.Thread):
             close_connections()
 
     def work(self) -> None:
-        """Do the helper's work until it is told to stop."""
+        """Do its work until it is told to stop."""
         raise NotImplementedError
 
 
