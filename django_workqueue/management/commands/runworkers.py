@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser, SystemCheckError
+from django.utils.connection import ConnectionDoesNotExist
 
 from ...worker.options import WorkerOptions
 from ...worker.process import EXIT_USAGE, WorkerProcess, leave
@@ -18,8 +20,9 @@ class Command(BaseCommand):
     help = "Runs the jobs of the work queue: claims, executes, retries, and reaps what lost workers left behind."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Every option may also come from the environment, as WORKQUEUE_ and its name in capitals."""
-        options = WorkerOptions()
+        """Options with a value may also come from the environment, as WORKQUEUE_ and their name in capitals."""
+        # The defaults of the class: an instance would read the settings before the checks have looked at them.
+        concurrency = WorkerOptions.__dataclass_fields__["concurrency"].default
         add = parser.add_argument
         add(
             "--queues",
@@ -41,8 +44,8 @@ class Command(BaseCommand):
         add(
             "--concurrency",
             type=int,
-            default=_env("CONCURRENCY", str(options.concurrency)),
-            help=f"Jobs at the same time (default: {options.concurrency}).",
+            default=_env("CONCURRENCY", str(concurrency)),
+            help=f"Jobs at the same time (default: {concurrency}).",
         )
         add("--name", default=_env("NAME", ""), help="A name to recognise this worker by.")
         add("--burst", action="store_true", help="Stop when nothing is ready and nothing runs.")
@@ -71,13 +74,21 @@ class Command(BaseCommand):
             help="Alias of the queue's database (default: WORKQUEUE['DATABASE']).",
         )
 
+    def check(self, *args: Any, **given: Any) -> None:
+        """Run the system checks; settings that cannot work are a fault of usage."""
+        try:
+            super().check(*args, **given)
+        except SystemCheckError as error:
+            error.returncode = EXIT_USAGE
+            raise
+
     def handle(self, *_args: Any, **given: Any) -> None:
         """Run the worker and leave with its exit code."""
         names = WorkerOptions.__dataclass_fields__
         chosen = {name: value for name, value in given.items() if name in names and value is not None}
         try:
             worker = WorkerProcess(WorkerOptions(**chosen), say=self._say)
-        except ValueError as error:
+        except (ValueError, ImproperlyConfigured, ConnectionDoesNotExist) as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
         code = worker.run()
         leave(code, busy=worker.is_busy)
