@@ -212,6 +212,6 @@ def sqlite_without_wal(alias: str) -> Warning:
     """Say that readers and the writer of this SQLite database wait for each other."""
     return Warning(
         f"The SQLite database {alias!r} is not in WAL mode.",
-        hint=f"Set DATABASES[{alias!r}]['OPTIONS']['init_command'] = 'PRAGMA journal_mode = WAL'.",
+        hint=f"Readers and workers wait for each other. Turn it on in DATABASES[{alias!r}]['OPTIONS']['init_command'].",
         id="django_workqueue.W006",
     )
