@@ -14,7 +14,7 @@ from .words import duration, json_of, when
 class FinishedJobAdminMixin(JobColumnsMixin):
     """Finished jobs, newest first."""
 
-    list_display = ("task", "outcome", "finished", "ran", "queue", "tenant", "tries", "worker")
+    list_display = ("task", "outcome", "finished", "ran", "queue", "tenant", "tries")
     list_filter = (OutcomeFilter, QueueFilter)
     empty_text = _("No finished job is kept. WORKQUEUE['RETENTION'] says for how long they are.")
     fieldsets = (

@@ -115,8 +115,8 @@ REQUEUE = Operation(
     name="requeue",
     title=gettext_lazy("Requeue dead letters"),
     explanation=gettext_lazy(
-        "A requeued dead letter becomes ready at once, under its own id and with fresh attempts; its failures so "
-        "far stay on record. One whose id or dedupe key is live again is left as it is."
+        "A requeued dead letter becomes ready at once, under its own id and with fresh attempts; its "
+        "failures so far stay on record. One whose id or dedupe key is live again is left as it is."
     ),
     button=gettext_lazy("Yes, requeue"),
     done=ngettext_lazy("%(count)d dead letter was requeued.", "%(count)d dead letters were requeued.", "count"),

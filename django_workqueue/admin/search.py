@@ -70,10 +70,8 @@ def _terms(text: str, words: Mapping[str, Word]) -> Iterator[tuple[str, str]]:
 
 
 def _unquoted(value: str) -> str:
-    try:
-        return unescape_string_literal(value)
-    except (IndexError, ValueError):
-        return value
+    quoted = len(value) > 1 and value[0] in "'\"" and value[0] == value[-1]
+    return unescape_string_literal(value) if quoted else value
 
 
 def _guess(term: str) -> str:
@@ -97,6 +95,6 @@ LIVE_WORDS: Mapping[str, Word] = {
     **JOB_WORDS,
     # The unique index over keys is partial: it holds the live jobs that have one, and no others.
     "key": Word("dedupe_key", Reach.FEW),
-    "lease": Word("lease", Reach.FEW),
+    "lease": Word("lease__id", Reach.FEW),
 }
 """The words for live jobs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 from django.contrib import admin
@@ -18,6 +19,11 @@ TEXT_LIMIT = 20_000
 """Characters of one stored text on a page."""
 LINE_LIMIT = 80
 """Characters of one stored text in a cell of a list."""
+
+DEPTH_LIMIT = 50
+"""Brackets within brackets that are spread out: indenting multiplies the size of what lies inside."""
+
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 Column = Callable[[Any, Any], str]
 """A method of a ModelAdmin that shows one column of a row."""
@@ -73,16 +79,21 @@ def pretty(text: str) -> str:
     """
     Return JSON ``text`` spread over lines.
 
-    What is long, or is no JSON, or cannot be sent as UTF-8, stays as it is stored.
+    What is long or deep, is no JSON, or cannot be sent as UTF-8, stays as it is stored.
     """
-    if len(text) > TEXT_LIMIT:
+    if len(text) > TEXT_LIMIT or _depth(text) > DEPTH_LIMIT:
         return text
     try:
         spread = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
         spread.encode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return text
     return spread
+
+
+def _depth(text: str) -> int:
+    """Return how deep the brackets of ``text`` go, counting those inside strings as well."""
+    return max(accumulate(_STEPS.get(character, 0) for character in text), default=0)
 
 
 def preformatted(text: str) -> str:

@@ -1,0 +1,36 @@
+"""Browsers of people with the permissions that a test names."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+VIEWS = ("view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_queue", "view_worker")
+
+
+@pytest.fixture
+def browser(db):
+    """Return a function that logs in a member of staff with the permissions that it is given."""
+
+    def login(*permissions, csrf=False):
+        person = User.objects.create_user("vera", is_staff=True)
+        ours = Permission.objects.filter(content_type__app_label="django_workqueue")
+        person.user_permissions.set(ours.get(codename=name) for name in permissions)
+        client = Client(enforce_csrf_checks=csrf)
+        client.force_login(person)
+        return client
+
+    return login
+
+
+@pytest.fixture
+def viewer(browser):
+    """Return the browser of someone who may look at everything and do nothing."""
+    return browser(*VIEWS)
+
+
+@pytest.fixture
+def operator(browser):
+    """Return the browser of someone who may look at everything, requeue and discard."""
+    return browser(*VIEWS, "requeue_deadletter", "discard_deadletter")

@@ -1,0 +1,56 @@
+"""Addresses of the admin's pages, and what stands on them."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from django.contrib.messages import get_messages
+from django.urls import reverse
+
+from tests.factories import (
+    DeadLetterFactory,
+    FinishedJobFactory,
+    JobFactory,
+    LeaseFactory,
+    QueueFactory,
+    WorkerFactory,
+)
+
+SCREENS = {
+    "deadletter": DeadLetterFactory,
+    "finishedjob": FinishedJobFactory,
+    "job": JobFactory,
+    "lease": LeaseFactory,
+    "queue": QueueFactory,
+    "worker": WorkerFactory,
+}
+"""Every screen, with the factory of its rows."""
+
+
+def page(model, *args, name=None, query=""):
+    """Return the address of the list of ``model``; with a key that of one row; ``name`` asks for another page."""
+    name = name or ("change" if args else "changelist")
+    return reverse(f"admin:django_workqueue_{model}_{name}", args=args) + query
+
+
+def listed(response):
+    """Return the keys of the rows that a list shows, in order."""
+    return [row.pk for row in response.context["cl"].result_list]
+
+
+def told(response):
+    """Return the messages that an answer shows."""
+    return [str(message) for message in get_messages(response.wsgi_request)]
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as a browser would find them: each with its attributes."""
+
+    def __init__(self, response):
+        super().__init__()
+        self.found = []
+        self.feed(response.content.decode())
+
+    def handle_starttag(self, tag, attrs):
+        """Remember one element."""
+        self.found.append((tag, dict(attrs)))
