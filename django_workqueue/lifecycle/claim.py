@@ -11,8 +11,8 @@ from ..domain.rotation import Rotation
 from ..store import Store
 from ..store.claim import ClaimOrder
 
-MOST_LANES = 100
-"""Lanes looked at by one claim: each costs an index descent."""
+FEWEST_LANES, MOST_LANES = 10, 100
+"""Lanes looked at by one claim: each costs an index descent, but one that proves empty must not cost a round trip."""
 
 
 def claim(store: Store, rotation: Rotation, *, queue: str, worker: str, limit: int) -> list[ClaimedJob]:
@@ -22,7 +22,7 @@ def claim(store: Store, rotation: Rotation, *, queue: str, worker: str, limit: i
     Every lane may give an equal share; what one lane leaves unused is claimed at its next turn. Empty when no lane that
     is remembered has work.
     """
-    lanes = rotation.turn(min(limit, MOST_LANES))
+    lanes = rotation.turn(min(max(limit, FEWEST_LANES), MOST_LANES))
     if not lanes:
         return []
     policy = get_settings().queue(queue)

@@ -53,6 +53,12 @@ class Call:
         return inspect.iscoroutinefunction(self.task.func)
 
 
+def broken(job: ClaimedJob, error: BaseException) -> Settlement:
+    """Return the settlement of a job around which something raised that no task's code is to blame for."""
+    logger.error("Job %s of %s could not be run.", job.id, job.task, exc_info=error, extra=job_fields(job))
+    return _settlement(job, None, _failed(error, FailureKind.ERROR))
+
+
 def prepare(job: ClaimedJob, store: Store, worker: str) -> Call | Settlement:
     """Return how ``worker`` calls the job's task, or, when that cannot be known, how the attempt failed."""
     try:

@@ -57,7 +57,9 @@ class BaseStore:
 
         Cheap when it already is fit. Raises OperationalError when the database cannot be reached.
         """
-        self.connection.close_if_unusable_or_obsolete()
+        # Inside a transaction, such as a test case's, autocommit is off, which Django would take for a broken connection.
+        if not self.connection.in_atomic_block:
+            self.connection.close_if_unusable_or_obsolete()
         self.connection.ensure_connection()
         is_new = self.connection.connection is not self._prepared
         self._prepared = self.connection.connection

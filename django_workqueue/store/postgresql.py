@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from ..domain.outcomes import ClaimedJob, Failed, Settlement
 from ..domain.rotation import LaneTurn
-from ..models import FinishedJob, Job, Lease
+from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
 from .base import Ear
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
@@ -28,7 +28,7 @@ from .listening import CHANNEL, messages, open_ear
 from .orm import OrmStore
 from .reap import Lanes
 
-JOB, LEASE, FINISHED = (model._meta.db_table for model in (Job, Lease, FinishedJob))
+JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
 # One round trip for all. READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a
 # race would raise instead of seeing the next job.
 PIN_PLANS = """
@@ -108,10 +108,16 @@ gone AS (
 closed AS (
     DELETE FROM {LEASE} WHERE id = %(lease)s AND %(last)s AND expires_at > statement_timestamp())"""
 
-COMPLETE = f"WITH {_GONE} SELECT id FROM gone"
+# Failures live as long as the row that they explain; where none is kept, they go with the job.
+_FORGOTTEN = f"""
+forgotten AS (
+    DELETE FROM {FAILURE} USING gone
+    WHERE {FAILURE}.job_id = gone.id AND gone.last_error <> '' AND gone.kept_seconds <= 0)"""
+
+COMPLETE = f"WITH {_GONE}, {_FORGOTTEN} SELECT id FROM gone"
 
 COMPLETE_AND_KEEP = f"""
-WITH {_GONE},
+WITH {_GONE}, {_FORGOTTEN},
 kept AS (
     INSERT INTO {FINISHED} ({", ".join(COPIED)}, outcome, result, worker, started_at, finished_at, expires_at)
     SELECT {", ".join(COPIED)}, 'succeeded', result, %(worker)s,

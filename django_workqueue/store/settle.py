@@ -35,6 +35,9 @@ class Settling(BaseStore):
                 for each in done
                 if each.job.id in held and each.retention
             )
+            # Failures live as long as the row that they explain.
+            forgotten = [each.job.id for each in done if each.job.id in held and not each.retention]
+            Failure.objects.using(self.alias).filter(job_id__in=forgotten).delete()
             Job.objects.using(self.alias).filter(pk__in=held.keys()).delete()
             self._close(lease_id, last=last)
         return set(held)

@@ -10,7 +10,7 @@ from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
 from ..domain.outcomes import ClaimedJob, Settlement
-from ..lifecycle.run import Call, prepare, run, run_async
+from ..lifecycle.run import Call, broken, prepare, run, run_async
 from ..store import Store
 from .board import Board
 from .reset import reset_connections
@@ -33,10 +33,18 @@ class Executor(WorkerThread):
         """Take jobs until the board is closed."""
         while (job := self._board.take()) is not None:
             # A new context: language, time zone and whatever a job sets in context variables end with it.
-            settlement = contextvars.Context().run(self._attempt, job)
-            reset_connections()
+            settlement = contextvars.Context().run(self._guarded_attempt, job)
             if settlement is not None:
                 self._board.finish(settlement)
+
+    def _guarded_attempt(self, job: ClaimedJob) -> Settlement | None:
+        """Attempt a job and clean up; whatever is raised around it, by a signal's receiver say, fails that job."""
+        try:
+            settlement = self._attempt(job)
+        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+            settlement = broken(job, error)
+        reset_connections()
+        return settlement
 
     def _attempt(self, job: ClaimedJob) -> Settlement | None:
         call = prepare(job, self._store, self._worker)
@@ -80,7 +88,10 @@ class EventLoop(WorkerThread):
         # A thread of its own for the job's synchronous parts: in asgiref's shared one, a transaction left open by one
         # job would be entered by the next.
         async with ThreadSensitiveContext() as context:
-            settlement = await run_async(call)
+            try:
+                settlement = await run_async(call)
+            except Exception as error:  # noqa: BLE001 - as in a thread
+                settlement = broken(call.job, error)
             if context in SyncToAsync.context_to_thread_executor:
                 await sync_to_async(connections.close_all)()
         self._board.finish(settlement)

@@ -15,6 +15,7 @@ from .options import WorkerOptions
 
 FORGET_SECONDS = 5.0
 """How long marks are kept: rows that were committed long after their stamp are found by then."""
+LANES_PER_WALK = 2000
 _PAUSES_SECONDS = 1.0
 # A little past the senders' silence, so that what was suppressed in it is committed and seen.
 _ECHO_SECONDS = QUIET_SECONDS * 1.5
@@ -35,6 +36,7 @@ class LaneBook:
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
         self._rotations: dict[str, Rotation] = {}
+        self._cursors: dict[str, str] = {}
         self._paused: set[str] = set()
         self._pauses_seen = float("-inf")
         self._echoes: deque[tuple[float, tuple[str, str]]] = deque()
@@ -72,7 +74,14 @@ class LaneBook:
         self.refresh_pauses(store)
         for queue in store.ready_queues():
             if self._serves(queue) and queue not in self._paused:
-                self._rotation(queue).learn(store.lanes(queue))
+                self._walk_lanes(store, queue)
+
+    def _walk_lanes(self, store: Store, queue: str) -> None:
+        """Learn a queue's lanes; where there are very many, the next walk goes on behind the last one."""
+        found = store.lanes(queue, after=self._cursors.pop(queue, None), limit=LANES_PER_WALK)
+        if len(found) == LANES_PER_WALK:
+            self._cursors[queue] = found[-1]
+        self._rotation(queue).learn(found)
 
     def refresh_pauses(self, store: Store) -> None:
         """Look which queues are paused, if the last look is more than a second old."""

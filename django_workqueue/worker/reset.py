@@ -15,10 +15,14 @@ def reset_connections() -> None:
     A job may leave a transaction open or broken, or autocommit off; the next one would run inside it.
     """
     for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and _is_entangled(connection):
+        try:
+            entangled = connection.connection is not None and _is_entangled(connection)
+            if not entangled:
+                connection.close_if_unusable_or_obsolete()
+        except Error:
+            entangled = True
+        if entangled:
             _drop(connection)
-        else:
-            connection.close_if_unusable_or_obsolete()
     # With DEBUG on, each thread keeps its queries: without a request to end, the log only grows.
     reset_queries()
 

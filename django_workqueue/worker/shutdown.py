@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
-
-logger = logging.getLogger("django_workqueue.worker")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -54,13 +51,24 @@ class StopRequest:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        # A handler runs in the middle of whatever the main thread does, maybe while it holds the very lock that a
+        # request takes. So the handlers do nothing, and a thread reads the signals from a pipe.
+        reader, writer = socket.socketpair()
+        writer.setblocking(False)
+        previous_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        previous = {number: signal.signal(number, lambda _number, _frame: None) for number in SIGNALS}
+        threading.Thread(target=self._watch, args=(reader,), name="workqueue-signals", daemon=True).start()
         try:
             yield
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(previous_fd)
+            writer.close()
 
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        # No logging here: the signal may have interrupted a thread that holds the log's lock.
-        self.request()
+    def _watch(self, reader: socket.socket) -> None:
+        with reader:
+            while received := reader.recv(16):
+                for number in received:
+                    if number in SIGNALS:
+                        self.request()
