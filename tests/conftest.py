@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from django_workqueue.store import Store, store_for
 from testproject.localpg import LocalPostgres
 
 DATABASES = {"postgresql", "sqlite"}
@@ -21,6 +22,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture
+def store(db: None) -> Store:
+    """Return the store as a worker has it, its connection prepared."""
+    made = store_for()
+    made.prepare()
+    return made
 
 
 @pytest.fixture

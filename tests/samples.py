@@ -1,0 +1,125 @@
+"""Tasks for the suite. Not called ``tasks``: nothing may find them but by their stored path."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+
+from django_workqueue import JobContext, Reject, RetryAfter, task
+from django_workqueue.domain.contract import Task
+
+#: ``django.tasks.task`` on Django 6, its backport's on 5.2: the decorator of those who do not know us.
+contract_task = importlib.import_module(Task.__module__).task
+
+
+class OutOfPaperError(Exception):
+    """What a failing task raises."""
+
+
+class NoSuchCustomerError(LookupError):
+    """What makes another attempt pointless."""
+
+
+class NotRetryableError(Exception):
+    """Says of itself that another attempt is pointless."""
+
+    retryable = False
+
+
+@task
+def add(left, right):
+    """Add two values."""
+    return left + right
+
+
+@task(priority=7, queue_name="mail", tenant="acme", max_attempts=2, retention=60, metadata={"team": "shop"})
+def send(address, *, copy=False):
+    """Send something, with every kind of option."""
+    return {"address": address, "copy": copy}
+
+
+@task
+def fail(message="no paper"):
+    """Fail each time."""
+    raise OutOfPaperError(message)
+
+
+@task(reject_on=(NoSuchCustomerError,))
+def fail_by(name):
+    """Raise what ``name`` says."""
+    errors = {
+        "reject": Reject("the address is wrong"),
+        "reject_on": NoSuchCustomerError("gone"),
+        "not_retryable": NotRetryableError("never"),
+        "retry_after": RetryAfter(90, "busy"),
+        "exit": SystemExit(3),
+        "interrupt": KeyboardInterrupt(),
+    }
+    raise errors[name]
+
+
+@task(takes_context=True)
+def describe(context: JobContext):
+    """Return what a task sees of its own delivery."""
+    return {
+        "attempt": context.attempt,
+        "last_error": context.last_error,
+        "job_id": str(context.job_id),
+        "metadata": dict(context.metadata),
+    }
+
+
+@task
+def describe_ctx(note, ctx: JobContext):
+    """Ask for the context by a parameter's name."""
+    return f"{note} {ctx.attempt}"
+
+
+@task
+def injected(ctx="from an injector"):
+    """Have ``ctx`` filled by somebody else."""
+    return ctx
+
+
+@task
+async def add_async(left, right):
+    """Add two values, in an event loop."""
+    return left + right
+
+
+@task(dedupe_key=lambda order_id: f"order-{order_id}")
+def bill(order_id):
+    """One live job for each order."""
+    return order_id
+
+
+@task(dedupe_key="nightly", dedupe_until="start")
+def rebuild_index():
+    """One waiting job; an event during the run makes another."""
+
+
+@contract_task
+def plain(left, right):
+    """Multiply, for somebody who knows ``django.tasks`` alone."""
+    return left * right
+
+
+@contract_task(takes_context=True)
+def plain_with_context(context):
+    """Use what ``django.tasks`` documents of its context."""
+    return context.attempt
+
+
+@task
+def return_it(value):
+    """Return the argument."""
+    return value
+
+
+@task
+def return_thread():
+    """Say where it ran."""
+    return threading.current_thread().name
+
+
+not_a_task = object()
