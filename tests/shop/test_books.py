@@ -83,7 +83,7 @@ def test_repeat_by_a_reaped_job_is_allowed_and_counted():
         ({"stored_orders": {1, 2, 3}}, "3 orders are stored, but 2 were accepted"),
         ({"mails": Counter({"mail-1": 1})}, "without an e-mail"),
         ({"deliveries": BALANCED.deliveries[:1]}, "without a delivery"),
-        ({"mails": Counter({"mail-1": 2, "mail-2": 1})}, "repeated, although never reaped"),
+        ({"mails": Counter({"mail-1": 2, "mail-2": 1})}, "repeated effect, although never reaped"),
         ({"failures": [Attempt("mail-2", "lapsed")]}, "more or fewer retries"),
     ],
 )

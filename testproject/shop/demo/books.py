@@ -129,7 +129,9 @@ class Books:
     def _world_faults(self) -> Iterator[str]:
         yield from _fault(self.receipts - self.mails.keys(), "done, but without an e-mail")
         yield from _fault(self.deliverable - self.delivered.keys(), "done, but without a delivery")
-        yield from _fault(self.repeats.keys() - self.reaped.keys(), "repeated, although never reaped")
+        yield from _fault(
+            self.repeats.keys() - self.reaped.keys(), "the cause of a repeated effect, although never reaped"
+        )
         steady = self.promised - self.reaped.keys()
         unlike = {job for job in steady if self.busy[job] != self.retried[job]}
         yield from _fault(unlike, "with more or fewer retries recorded than the server answered 503")
@@ -143,7 +145,7 @@ class Books:
 
 def _fault(jobs: Collection[str], what: str) -> Iterator[str]:
     if jobs:
-        yield f"{len(jobs)} jobs are {what}, for example {min(jobs)}."
+        yield f"Jobs that are {what}: {len(jobs)}, for example {min(jobs)}."
 
 
 def read_mails(folder: Path, jobs: set[str]) -> Counter[str]:

@@ -43,6 +43,11 @@ class Customers:
     _client: Client = field(default_factory=lambda: Client(SERVER_NAME="localhost"))
     _lots: random.Random = field(default_factory=lambda: random.Random(1))
 
+    @property
+    def count(self) -> int:
+        """How many orders were placed so far."""
+        return len(self.accepted) + self.declined
+
     def place(self, count: int) -> None:
         """Place ``count`` orders, one after the other."""
         with _declines_unlogged():
@@ -61,10 +66,9 @@ class Customers:
             self._note(shop, answer.json())
 
     def _form(self, shop: Shop, *, declined: bool) -> dict[str, Any]:
-        number = len(self.accepted) + self.declined + 1
         return {
             "shop": shop.pk,
-            "email": f"customer{number}@example.com",
+            "email": f"customer{self.count + 1}@example.com",
             "total": f"{self._lots.randrange(100, 20_000) / 100:.2f}",
             "card": DECLINED_CARD if declined else GOOD_CARD,
         }

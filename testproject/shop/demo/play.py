@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.template.defaultfilters import pluralize
 
 from django_workqueue.models import DeadLetter, FinishedJob, Job
 
@@ -65,9 +66,10 @@ class Play:
             worker.wait_until_ready()
             self.say(f"Worker {worker.name} is up, process {worker.pid}.")
         self._place(customers, self.orders // 2)
-        killed_with = doomed.kill_in_mid_work()
-        self.say(f"Killed {doomed.name} with SIGKILL while it held {len(killed_with)} jobs.")
-        self._place(customers, self.orders - self.orders // 2)
+        killed_with = doomed.kill_in_mid_work(lambda: customers.place(1))
+        held = f"{len(killed_with)} job{pluralize(len(killed_with))}"
+        self.say(f"Killed {doomed.name} with SIGKILL while it held {held}.")
+        self._place(customers, max(0, self.orders - customers.count))
         self._drain(ledger, survivor)
         survivor.stop()
         self.say(f"Worker {survivor.name} stopped in order.")

@@ -53,7 +53,7 @@ def _accounts(books: Books) -> Iterator[tuple[str, int, str]]:
     yield (
         "attempts reaped",
         books.reaped.total(),
-        f"leases that lapsed; the killed worker held {len(books.killed_with)} jobs",
+        f"claims that lapsed with their lease, {len(books.killed_with)} of them the killed worker's",
     )
     yield "e-mails", books.mails.total(), _against(len(books.accepted), books.mails.total())
     yield (

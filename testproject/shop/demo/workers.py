@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ from django_workqueue.models import Job, Worker
 from .waiting import DemoError, wait_for
 
 START_SECONDS = 30
+KILL_SECONDS = 20
 STOP_SECONDS = 15
 #: How long a worker may take to put its work back when the demo ends early.
 LAST_CALL_SECONDS = 5
@@ -89,9 +90,20 @@ class WorkerProcess:
         ids = Job.objects.leased().filter(lease__worker__in=workers).values_list("pk", flat=True)
         return {str(pk) for pk in ids}
 
-    def kill_in_mid_work(self) -> set[str]:
-        """Send SIGKILL while the worker holds work, and return the ids of the jobs that it held."""
-        held = wait_for(self._stopped_with_work, f"{self.name} to be in the middle of a job", seconds=20)
+    def kill_in_mid_work(self, give_work: Callable[[], object]) -> set[str]:
+        """
+        Send SIGKILL while the worker holds work, and return the ids of the jobs that it held.
+
+        ``give_work`` is called whenever the worker is found idle.
+        """
+
+        def strike() -> set[str]:
+            held = self._freeze_with_work()
+            if not held:
+                give_work()
+            return held
+
+        held = wait_for(strike, f"{self.name} to be in the middle of a job", seconds=KILL_SECONDS)
         self._kill()
         return held
 
@@ -109,7 +121,7 @@ class WorkerProcess:
         self.require_alive()
         return Worker.objects.filter(name=self.name).exists()
 
-    def _stopped_with_work(self) -> set[str]:
+    def _freeze_with_work(self) -> set[str]:
         """Freeze the worker and return what it holds; nothing held lets it go on."""
         self.require_alive()
         self._signal(signal.SIGSTOP)
