@@ -25,6 +25,8 @@ def encode(value: Any, path: str, max_bytes: int) -> str:
     ``path`` is what the value is called in errors. Raises PayloadError for anything that JSON would not give back
     unchanged, and PayloadTooLargeError past ``max_bytes`` of UTF-8.
     """
+    if value is None:
+        return "null"
     _check(value, path, _MAX_DEPTH)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     size = len(text) if text.isascii() else len(text.encode())
@@ -39,13 +41,21 @@ def encode(value: Any, path: str, max_bytes: int) -> str:
 
 def decode(text: str, expected: type) -> Any:
     """Return the value of the JSON ``text``. Raises ValueError when it is not JSON of type ``expected``."""
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    value = _EMPTY[text]() if text in _EMPTY else _loads(text)
     if not isinstance(value, expected):
         raise ValueError(f"is {type(value).__name__}, expected {expected.__name__}")  # noqa: TRY004 - one error for all bad text
     return value
+
+
+# Most jobs have no metadata, and many no arguments of one sort.
+_EMPTY: dict[str, type] = {"[]": list, "{}": dict}
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def _check(value: Any, path: str, depth: int) -> None:

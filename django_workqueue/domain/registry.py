@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.core.signals import setting_changed
@@ -75,7 +75,21 @@ def with_context(
 def check_fit(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise ArgumentsDoNotFitError unless the task can be called with these arguments."""
     called_args, called_kwargs = with_context(task, args, kwargs, None)
+    problem = _misfit(task.func, len(called_args), frozenset(called_kwargs))
+    if problem:
+        raise ArgumentsDoNotFitError(task.module_path, problem)
+
+
+@lru_cache(maxsize=1024)
+def _misfit(func: Callable[..., Any], count: int, names: frozenset[str]) -> str:
+    """Return why ``func`` cannot be called with so many arguments and these keywords, "" when it can."""
     try:
-        call_plan(task.func).signature.bind(*called_args, **called_kwargs)
+        call_plan(func).signature.bind(*[None] * count, **dict.fromkeys(names))
     except TypeError as error:
-        raise ArgumentsDoNotFitError(task.module_path, str(error)) from None
+        return str(error)
+    return ""
+
+
+def wants_context(task: AnyTask) -> bool:
+    """Whether the task asks for its JobContext."""
+    return task.takes_context or call_plan(task.func).wants_ctx

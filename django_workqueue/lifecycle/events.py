@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
+from weakref import ReferenceType
 
 from django.dispatch import Signal
 
@@ -13,6 +15,9 @@ from ..domain.outcomes import ClaimedJob
 from ..signals import job_died, lease_lost
 
 logger = logging.getLogger("django_workqueue.signals")
+
+
+_CONTRACT_MODULES = {"django.tasks.signals", "django_tasks.signals"}
 
 
 def job_fields(job: ClaimedJob) -> dict[str, Any]:
@@ -29,10 +34,15 @@ def job_fields(job: ClaimedJob) -> dict[str, Any]:
 
 
 def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskResult]) -> None:
-    """Send one of ``django.tasks``' signals, from the backend's class. The result is made only if somebody listens."""
-    sender = type(task.get_backend())
-    if not signal.has_listeners(sender):
+    """
+    Send one of ``django.tasks``' signals, from the backend's class.
+
+    The result is made only if somebody listens. Django's own receivers do not count: they write a log record for every
+    job, and ours are written to ``django_workqueue.*``.
+    """
+    if not _somebody_listens(signal, tuple(entry[0] for entry in signal.receivers)):
         return
+    sender = type(task.get_backend())
     try:
         result = make_result()
     except Exception:
@@ -40,6 +50,14 @@ def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskRes
     else:
         # Robust: Django logs a receiver that raises, and the job goes on.
         signal.send_robust(sender, task_result=result)
+
+
+@lru_cache(maxsize=16)
+def _somebody_listens(signal: Signal, _receivers: tuple[Any, ...]) -> bool:
+    """Whether anybody but the contract itself has connected; the receivers' keys are there to notice a change."""
+    connected = (entry[1] for entry in signal.receivers)
+    receivers = (each() if isinstance(each, ReferenceType) else each for each in connected)
+    return any(getattr(each, "__module__", "") not in _CONTRACT_MODULES for each in receivers if each is not None)
 
 
 def announce_death(**facts: Any) -> None:

@@ -22,9 +22,9 @@ from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_sta
 from ..domain.encoding import decode, encode
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
 from ..domain.policies import BackoffPolicy
-from ..domain.registry import check_fit, resolve, with_context
+from ..domain.registry import check_fit, resolve, wants_context, with_context
 from ..domain.states import FailureKind
-from ..exceptions import Reject, RetryAfter, TaskNotRegisteredError
+from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
 from ..store import Store
 from .events import announce, job_fields
 from .results import load, of_attempt
@@ -69,12 +69,13 @@ def prepare(job: ClaimedJob, store: Store, worker: str) -> Call | Settlement:
         args, kwargs = decode(job.args, list), decode(job.kwargs, dict)
         metadata = decode(job.metadata, dict)
     except ValueError as error:
-        return _settlement(job, task, _failed(error, FailureKind.UNDECODABLE))
+        undecodable = PayloadError("The stored job", f"cannot be decoded: {error}.")
+        return _settlement(job, task, _failed(undecodable, FailureKind.UNDECODABLE))
     try:
         check_fit(task, args, kwargs)
     except TypeError as error:
         return _settlement(job, task, _failed(error, FailureKind.ERROR))
-    context = _context(job, metadata, lambda: load(store, job.id, task.backend))
+    context = _context(job, task, metadata, store) if wants_context(task) else None
     return Call(job, task, *with_context(task, args, kwargs, context), metadata, store, worker)
 
 
@@ -122,7 +123,8 @@ async def _await(value: Any) -> Any:
 def _around(call: Call) -> Iterator[None]:
     """Surround a body with its trace, after the start's signal and log record."""
     with restored_trace(call.metadata):
-        logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
         announce(task_started, call.task, lambda: _started(call))
         yield
 
@@ -138,7 +140,7 @@ def _started(call: Call) -> AnyTaskResult:
     )
 
 
-def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult]) -> JobContext:
+def _context(job: ClaimedJob, task: AnyTask, metadata: Mapping[str, Any], store: Store) -> JobContext:
     return JobContext(
         job_id=job.id,
         queue=job.queue,
@@ -147,7 +149,7 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
         max_attempts=job.max_attempts,
         last_error=job.last_error or None,
         metadata=metadata,
-        load_result=load_result,
+        load_result=lambda: load(store, job.id, task.backend),
     )
 
 
