@@ -21,9 +21,9 @@ from .store import store_for
 from .tasks import Call, WorkTask
 
 
-class WorkQueueBackend(BaseTaskBackend):
+class WorkTaskBackend(BaseTaskBackend):
     """
-    Stores tasks as jobs in the project's database.
+    Accepts tasks with every option of ours. What becomes of their jobs is for its subclasses to say.
 
     ``QUEUES`` lists the permitted queue names; an empty list permits any. There are no ``OPTIONS``: what is configured
     at all is in the settings dict ``WORKQUEUE``.
@@ -32,7 +32,6 @@ class WorkQueueBackend(BaseTaskBackend):
     task_class = WorkTask
     supports_defer = True
     supports_async_task = True
-    supports_get_result = True
     supports_priority = True
 
     def validate_task(self, task: AnyTask) -> None:
@@ -47,13 +46,23 @@ class WorkQueueBackend(BaseTaskBackend):
     def enqueue(  # type: ignore[override] # ours is more than a TaskResult, of any type
         self, task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> WorkResult:
-        """Store one job in the caller's transaction and return it. See lifecycle.enqueue for what is refused."""
+        """Enqueue one job and return it. See lifecycle.enqueue for what is refused."""
         return self.enqueue_many(task, [Call(args=tuple(args), kwargs=kwargs)])[0]
+
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[WorkResult]:
+        """Enqueue a job for each call, all of them checked first."""
+        raise NotImplementedError(f"{type(self).__name__} must say what becomes of a job.")
+
+
+class WorkQueueBackend(WorkTaskBackend):
+    """Stores tasks as jobs in the project's database."""
+
+    supports_get_result = True
 
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[WorkResult]:
         """Store a job for each call, as one step of the caller's transaction."""
         self.validate_task(task)
-        stored = enqueueing.enqueue([_request(task, call) for call in calls])
+        stored = enqueueing.enqueue([request_for(task, call) for call in calls])
         made = [results.of_stored(job, task, self.alias, duplicate=duplicate) for job, duplicate in stored]
         for result in made:
             if not result.duplicate:
@@ -98,7 +107,7 @@ def _constant(result: WorkResult) -> Callable[[], WorkResult]:
     return lambda: result
 
 
-def _request(task: AnyTask, call: Call) -> enqueueing.JobRequest:
+def request_for(task: AnyTask, call: Call) -> enqueueing.JobRequest:
     """Return the request for one job. Tasks of ``django.tasks`` itself have none of our options."""
     check_fit(task, call.args, call.kwargs)
     common = enqueueing.JobRequest(

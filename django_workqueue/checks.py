@@ -90,9 +90,9 @@ def _is_usable(name: Any) -> bool:
 
 def _permitted_queues() -> set[str] | None:
     """Return the queues that our backends permit, empty where one permits any; None when no backend is ours."""
-    from .backend import WorkQueueBackend  # noqa: PLC0415 - the backend imports the models
+    from .backend import WorkTaskBackend  # noqa: PLC0415 - the backend imports the models
 
-    ours = [backend for backend in task_backends.all() if isinstance(backend, WorkQueueBackend)]
+    ours = [backend for backend in task_backends.all() if isinstance(backend, WorkTaskBackend)]
     if not ours:
         return None
     return set.union(*(backend.queues for backend in ours)) if all(backend.queues for backend in ours) else set()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from django.conf import settings as django_settings
 from django.utils import timezone
 
 from ..conf import get_settings
@@ -53,13 +54,24 @@ def enqueue(requests: Sequence[JobRequest], *, database: str | None = None) -> l
     PayloadError, InvalidJobError or QueueUnavailableError.
     """
     store = store_for(database)
-    jobs = [_build(request) for request in requests]
-    _set_due_times(store, jobs, requests)
+    with store.reachable("enqueue"):
+        jobs = build(requests, store.now)
     given = frozenset(request.job_id for request in requests if request.job_id is not None)
     stored = store.insert(jobs, given_ids=given)
     wake(store, {(job.queue, job.tenant) for job, duplicate in stored if not duplicate and job.state == JobState.READY})
     _count_duplicates(store, stored)
     return stored
+
+
+def build(requests: Sequence[JobRequest], clock: Callable[[], datetime]) -> list[Job]:
+    """
+    Return the jobs that ``requests`` ask for, checked, encoded and not stored.
+
+    ``clock`` is what deferred jobs are placed by; it is asked only where there is one.
+    """
+    jobs = [_build(request) for request in requests]
+    _set_due_times(clock, jobs, requests)
+    return jobs
 
 
 def queue_name(name: str) -> str:
@@ -95,21 +107,23 @@ def _build(request: JobRequest) -> Job:
     )
 
 
-def _set_due_times(store: Store, jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
-    """Place deferred jobs by the database's clock, which costs a look at it only where one is deferred."""
+def _set_due_times(clock: Callable[[], datetime], jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
     deferred = [(job, request.run_after) for job, request in zip(jobs, requests, strict=True) if request.run_after]
     if not deferred:
         return
-    now = store.now()
+    now = clock()
     for job, run_after in deferred:
-        job.ready_at = now + run_after if isinstance(run_after, timedelta) else _aware(run_after)
+        job.ready_at = now + run_after if isinstance(run_after, timedelta) else _comparable(run_after)
         job.state = JobState.SCHEDULED if job.ready_at > now else JobState.READY
 
 
-def _aware(moment: datetime) -> datetime:
+def _comparable(moment: datetime) -> datetime:
+    """Return ``moment`` with a zone or without, as this project's other times are (USE_TZ)."""
     if not isinstance(moment, datetime):
         raise InvalidJobError(f"run_after is {moment!r}. Pass a datetime or a timedelta.")
-    return timezone.make_aware(moment) if timezone.is_naive(moment) else moment
+    if timezone.is_aware(moment) == django_settings.USE_TZ:
+        return moment
+    return timezone.make_aware(moment) if django_settings.USE_TZ else timezone.make_naive(moment)
 
 
 def _metadata(given: Mapping[str, Any], max_bytes: int) -> str:

@@ -9,6 +9,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -59,8 +60,14 @@ def broken(job: ClaimedJob, error: BaseException) -> Settlement:
     return _settlement(job, None, _failed(error, FailureKind.ERROR))
 
 
-def prepare(job: ClaimedJob, store: Store, worker: str) -> Call | Settlement:
-    """Return how ``worker`` calls the job's task, or, when that cannot be known, how the attempt failed."""
+def prepare(
+    job: ClaimedJob, store: Store, worker: str, *, load_result: Callable[[], AnyTaskResult] | None = None
+) -> Call | Settlement:
+    """
+    Return how ``worker`` calls the job's task, or, when that cannot be known, how the attempt failed.
+
+    ``load_result`` answers the task that asks for its own result; None looks it up in the store.
+    """
     try:
         task = resolve(job.task)
     except TaskNotRegisteredError as error:
@@ -75,18 +82,24 @@ def prepare(job: ClaimedJob, store: Store, worker: str) -> Call | Settlement:
         check_fit(task, args, kwargs)
     except TypeError as error:
         return _settlement(job, task, _failed(error, FailureKind.ERROR))
-    context = _context(job, task, metadata, store) if wants_context(task) else None
+    answer = load_result or (lambda: load(store, job.id, task.backend))
+    context = _context(job, metadata, answer) if wants_context(task) else None
     return Call(job, task, *with_context(task, args, kwargs, context), metadata, store, worker)
 
 
-def run(call: Call) -> Settlement:
-    """Call the task in this thread. Nothing that it raises passes, not even SystemExit."""
+def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> Settlement:
+    """
+    Call the task in this thread. Nothing that it raises passes, not even SystemExit.
+
+    ``within`` surrounds the body; what that raises is the body's.
+    """
     begun = time.monotonic()
     with _around(call):
         try:
-            value = call.task.func(*call.args, **call.kwargs)
-            if inspect.isawaitable(value):
-                value = async_to_sync(_await)(value)
+            with within():
+                value = call.task.func(*call.args, **call.kwargs)
+                if inspect.isawaitable(value):
+                    value = async_to_sync(_await)(value)
             outcome: Succeeded | Failed = _succeeded(value, begun)
         except BaseException as error:  # noqa: BLE001 - a job must not end its worker
             outcome = _raised(error, call.task, begun)
@@ -140,7 +153,7 @@ def _started(call: Call) -> AnyTaskResult:
     )
 
 
-def _context(job: ClaimedJob, task: AnyTask, metadata: Mapping[str, Any], store: Store) -> JobContext:
+def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult]) -> JobContext:
     return JobContext(
         job_id=job.id,
         queue=job.queue,
@@ -149,7 +162,7 @@ def _context(job: ClaimedJob, task: AnyTask, metadata: Mapping[str, Any], store:
         max_attempts=job.max_attempts,
         last_error=job.last_error or None,
         metadata=metadata,
-        load_result=lambda: load(store, job.id, task.backend),
+        load_result=load_result,
     )
 
 
