@@ -60,7 +60,8 @@ class Dispatcher:
 
     def wake(self) -> None:
         """Make the dispatcher look again, from any thread."""
-        self._woken.set()
+        if not self._woken.is_set():
+            self._woken.set()
 
     def run(self) -> None:
         """Work until a stop is requested, then drain."""
@@ -119,7 +120,7 @@ class Dispatcher:
                 logger.warning("Gave back %d jobs of claims whose answer was lost.", count)
 
     def _walk_if_due(self) -> None:
-        ends_soon = self._options.burst and self.board.is_empty and not len(self.lanes)
+        ends_soon = self._options.burst and not len(self.held) and not len(self.lanes)
         if ends_soon or time.monotonic() >= self._walk_at:
             begun = time.monotonic()
             self.lanes.walk(self._store)
@@ -158,7 +159,7 @@ class Dispatcher:
 
     def _is_done(self) -> bool:
         """Whether an end condition is met: --max-jobs, or --burst with nothing left."""
-        if not self.board.is_empty or self._unsettled:
+        if len(self.held) or self._unsettled:
             return False
         if self._options.max_jobs is not None and self._claimed >= self._options.max_jobs:
             return True
@@ -260,7 +261,7 @@ class Dispatcher:
         """Stop well: give back what has not started, let the rest end within the grace time, then give it back."""
         deadline = time.monotonic() + self._options.shutdown_timeout.total_seconds()
         self._guarded(self._give_back_unstarted)
-        while not self._stop.now and time.monotonic() < deadline and not (self.board.is_empty and not self._unsettled):
+        while (len(self.held) or self._unsettled) and not self._stop.now and time.monotonic() < deadline:
             self._guarded(self._settle_connected)
             self._woken.wait(min(FLUSH_SECONDS * 5, max(0.0, deadline - time.monotonic())))
             self._woken.clear()
@@ -283,6 +284,6 @@ class Dispatcher:
         self._connect()
         self._settle()
         now = time.monotonic()
-        for running in self.board.abandon():
-            self._await_settling(interrupted(running.job, now - running.since))
+        for job in self.held.jobs():
+            self._await_settling(interrupted(job, now - (self.board.started_at(job) or now)))
         self._settle()

@@ -15,8 +15,11 @@ from ..domain.outcomes import ClaimedJob
 @dataclass(slots=True)
 class _Lease:
     queue: str
-    outstanding: set[UUID] = field(default_factory=set)
-    renewed: float = field(default_factory=time.monotonic)
+    length: float
+    """Seconds between a renewal and the expiry."""
+    valid_until: float
+    """By the monotonic clock, and rather too early than too late."""
+    outstanding: dict[UUID, ClaimedJob] = field(default_factory=dict)
 
 
 class HeldLeases:
@@ -30,23 +33,34 @@ class HeldLeases:
         """Note a claim's jobs. ``asked_at`` is the monotonic time before it: the lease cannot be older."""
         with self._lock:
             for job in jobs:
-                lease = self._leases.setdefault(job.lease_id, _Lease(job.queue, renewed=asked_at))
-                lease.outstanding.add(job.id)
+                lease = self._leases.get(job.lease_id) or self._open(job, asked_at)
+                lease.outstanding[job.id] = job
+
+    def _open(self, job: ClaimedJob, asked_at: float) -> _Lease:
+        length = get_settings().queue(job.queue).lease.total_seconds()
+        lease = self._leases[job.lease_id] = _Lease(job.queue, length, asked_at + length)
+        return lease
 
     def is_last(self, lease_id: int, job_ids: Collection[UUID]) -> bool:
         """Whether nothing but these jobs is left of the lease."""
         with self._lock:
             lease = self._leases.get(lease_id)
-            return lease is not None and lease.outstanding <= set(job_ids)
+            return lease is not None and lease.outstanding.keys() <= set(job_ids)
 
-    def settled(self, lease_id: int, job_ids: Collection[UUID]) -> None:
+    def settled(self, lease_id: int, job_ids: Iterable[UUID]) -> None:
         """Note that these jobs need the lease no more."""
         with self._lock:
             lease = self._leases.get(lease_id)
             if lease is not None:
-                lease.outstanding.difference_update(job_ids)
+                for job_id in job_ids:
+                    lease.outstanding.pop(job_id, None)
                 if not lease.outstanding:
                     del self._leases[lease_id]
+
+    def jobs(self) -> list[ClaimedJob]:
+        """Return every job that is neither settled nor lost."""
+        with self._lock:
+            return [job for lease in self._leases.values() for job in lease.outstanding.values()]
 
     def queues(self) -> dict[int, str]:
         """Return the held leases' ids with their queues."""
@@ -58,7 +72,7 @@ class HeldLeases:
         with self._lock:
             for pk in lease_ids:
                 if lease := self._leases.get(pk):
-                    lease.renewed = asked_at
+                    lease.valid_until = asked_at + lease.length
 
     def lost(self, lease_ids: Iterable[int]) -> None:
         """Forget leases that no longer hold."""
@@ -73,12 +87,9 @@ class HeldLeases:
         A process that was stopped and goes on must not start what it claimed an hour ago. Only the database decides
         what is recorded; this keeps a job from being started that is surely somebody else's by now.
         """
-        with self._lock:
-            lease = self._leases.get(job.lease_id)
-            if lease is None:
-                return False
-            return time.monotonic() - lease.renewed < get_settings().queue(lease.queue).lease.total_seconds()
+        lease = self._leases.get(job.lease_id)
+        return lease is not None and time.monotonic() < lease.valid_until
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._leases)
+        """Return the number of leases with work in hand."""
+        return len(self._leases)
