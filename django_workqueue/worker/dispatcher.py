@@ -114,7 +114,7 @@ class Dispatcher:
             now = time.monotonic()
             self._search_at = [now, now + _SEARCH_AGAIN_SECONDS]
         while self._search_at and self._search_at[0] <= time.monotonic():
-            count = self._store.release_unknown(self._worker, self.held.queues().keys())
+            count = self._store.release_unknown(self._worker, self.held.known())
             self._search_at.pop(0)
             if count:
                 logger.warning("Gave back %d jobs of claims whose answer was lost.", count)
@@ -216,16 +216,20 @@ class Dispatcher:
             if settlement.job.id not in refused_ids:
                 self._tally.add(settlement)
         for job in refused:
-            settling.refuse(self._store, job)
+            self._refuse(job)
 
     def _fail(self, settlement: Settlement) -> None:
         last = self.held.is_last(settlement.job.lease_id, [settlement.job.id])
         decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
         self._forget(settlement)
         if decision is None:
-            settling.refuse(self._store, settlement.job)
+            self._refuse(settlement.job)
         else:
             self._tally.add(settlement, decision)
+
+    def _refuse(self, job: ClaimedJob) -> None:
+        self.held.refused(job.lease_id)
+        settling.refuse(self._store, job)
 
     def _forget(self, settlement: Settlement) -> None:
         del self._unsettled[settlement.job.lease_id, settlement.job.id]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from ..conf import get_settings
 from ..domain.outcomes import ClaimedJob
+
+# A lost lease is reaped within seconds; far more than this are never on their way to it.
+_LOST_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
@@ -28,6 +32,7 @@ class HeldLeases:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._leases: dict[int, _Lease] = {}
+        self._lost: deque[int] = deque(maxlen=_LOST_REMEMBERED)
 
     def add(self, jobs: Iterable[ClaimedJob], asked_at: float) -> None:
         """Note a claim's jobs. ``asked_at`` is the monotonic time before it: the lease cannot be older."""
@@ -75,10 +80,26 @@ class HeldLeases:
                     lease.valid_until = asked_at + lease.length
 
     def lost(self, lease_ids: Iterable[int]) -> None:
-        """Forget leases that no longer hold."""
+        """Let go of leases that no longer hold."""
         with self._lock:
             for pk in lease_ids:
                 self._leases.pop(pk, None)
+                self._lost.append(pk)
+
+    def refused(self, lease_id: int) -> None:
+        """Remember a lease that did not hold for one of its jobs any more; for others it may."""
+        with self._lock:
+            self._lost.append(lease_id)
+
+    def known(self) -> set[int]:
+        """
+        Return the ids of the leases that are held or were lost.
+
+        A lost one is still in the database until it is reaped, and its jobs were started: they are the reaper's, to be
+        counted as an attempt, and must not be taken for those of a claim whose answer never came.
+        """
+        with self._lock:
+            return {*self._leases, *self._lost}
 
     def may_start(self, job: ClaimedJob) -> bool:
         """
