@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -77,18 +78,16 @@ class Tally:
 
 def perform(operation: Operation, rows: QuerySet[DeadLetter], keyset: Keyset, *, user_id: Any, database: str) -> Tally:
     """Do ``operation`` to up to LIMIT of ``rows``, in the order of ``keyset``. A refusal does not stop it."""
-    tally, seen = Tally(), 0
-    for batch in keyset.batches(rows, BATCH):
-        for letter in batch:
-            if seen == LIMIT:
-                tally.more = True
-                return tally
-            seen += 1
-            problem = _perform_one(operation, letter, user_id, database)
-            if problem:
-                tally.problems.append(problem)
-            else:
-                tally.done += 1
+    tally = Tally()
+    for number, letter in enumerate(chain.from_iterable(keyset.batches(rows, BATCH))):
+        if number == LIMIT:
+            tally.more = True
+            break
+        problem = _perform_one(operation, letter, user_id, database)
+        if problem:
+            tally.problems.append(problem)
+        else:
+            tally.done += 1
     return tally
 
 

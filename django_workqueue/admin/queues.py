@@ -1,23 +1,31 @@
-"""The screen of queues: which are paused, and what they have done so far."""
+"""The screen of queues: which are paused, and what they have done so far; pausing and resuming them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
+
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
+from ..lifecycle import operate
 from ..models import Queue
+from ..store import store_for
 from .base import ReadOnlyMixin
 from .keyset import Keyset
 from .words import when
 
 
 class QueueAdminMixin(ReadOnlyMixin):
-    """Queues by name."""
+    """Queues by name. Pausing one loses nothing and can be taken back, so it asks for no confirmation."""
 
+    actions = ("pause", "resume")
     keyset = Keyset(("name",))
     list_display = (
         "name",
@@ -37,6 +45,45 @@ class QueueAdminMixin(ReadOnlyMixin):
     )  # fmt: skip
 
     paused = when("paused_at", gettext_lazy("paused"))
+
+    @admin.action(permissions=["pause"], description=gettext_lazy("Pause selected %(verbose_name_plural)s"))
+    def pause(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
+        """Stop workers from claiming from the selected queues."""
+        by = request.user.get_username()
+        count = self._each(
+            request,
+            queryset.filter(paused_at__isnull=True),
+            lambda name: operate.pause(name, by, database=self.database),
+            _("Paused."),
+        )
+        told = ngettext("%(count)d queue was paused.", "%(count)d queues were paused.", count)
+        self.message_user(request, told % {"count": count})
+
+    @admin.action(permissions=["pause"], description=gettext_lazy("Resume selected %(verbose_name_plural)s"))
+    def resume(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
+        """Let workers claim from the selected queues again."""
+        count = self._each(
+            request,
+            queryset.filter(paused_at__isnull=False),
+            lambda name: operate.resume(name, database=self.database),
+            _("Resumed."),
+        )
+        told = ngettext("%(count)d queue was resumed.", "%(count)d queues were resumed.", count)
+        self.message_user(request, told % {"count": count})
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may pause and resume."""
+        return request.user.has_perm(f"{self.opts.app_label}.pause_{self.opts.model_name}")
+
+    def _each(self, request: HttpRequest, queues: QuerySet[Queue], act: Callable[[str], None], log_text: str) -> int:
+        """Change and log each of ``queues``, and return how many they were."""
+        count = 0
+        for queue in chain.from_iterable(self.keyset.batches(queues, 100)):
+            with store_for(self.database).transaction():
+                act(queue.pk)
+                self.log_change(request, queue, log_text)
+            count += 1
+        return count
 
     @admin.display(description=gettext_lazy("state"))
     def standing(self, row: Queue) -> str:

@@ -50,6 +50,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "queue",
                 "verbose_name_plural": "queues",
+                "permissions": (("pause_queue", "Can pause and resume queues"),),
                 "default_permissions": ("view",),
             },
         ),

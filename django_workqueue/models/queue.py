@@ -24,6 +24,7 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ("view",)
+        permissions = (("pause_queue", "Can pause and resume queues"),)
 
     def __str__(self) -> str:
         return self.name
