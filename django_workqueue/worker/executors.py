@@ -16,9 +16,12 @@ from .board import Board
 from .reset import reset_connections
 from .thread import WorkerThread
 
+# Time to end for a loop that is idle; one that a coroutine blocks is left behind.
+_JOIN_SECONDS = 0.2
+
 
 class Executor(WorkerThread):
-    """One thread of one slot. It prepares every job, runs plain functions itself and hands coroutines to the loop."""
+    """One slot and its thread. It prepares every job, runs plain functions and waits while the loop runs coroutines."""
 
     def __init__(
         self, number: int, *, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
@@ -33,11 +36,9 @@ class Executor(WorkerThread):
         """Take jobs until the board is closed."""
         while (job := self._board.take()) is not None:
             # A new context: language, time zone and whatever a job sets in context variables end with it.
-            settlement = contextvars.Context().run(self._guarded_attempt, job)
-            if settlement is not None:
-                self._board.finish(settlement)
+            self._board.finish(contextvars.Context().run(self._guarded_attempt, job))
 
-    def _guarded_attempt(self, job: ClaimedJob) -> Settlement | None:
+    def _guarded_attempt(self, job: ClaimedJob) -> Settlement:
         """Attempt a job and clean up; whatever is raised around it, by a signal's receiver say, fails that job."""
         try:
             settlement = self._attempt(job)
@@ -46,45 +47,41 @@ class Executor(WorkerThread):
         reset_connections()
         return settlement
 
-    def _attempt(self, job: ClaimedJob) -> Settlement | None:
+    def _attempt(self, job: ClaimedJob) -> Settlement:
         call = prepare(job, self._store, self._worker)
         if not isinstance(call, Call):
             return call
-        if call.is_async:
-            self._loop.submit(call)
-            return None
-        return run(call)
+        return self._loop.settle(call) if call.is_async else run(call)
 
 
 class EventLoop(WorkerThread):
     """One thread with the event loop in which coroutines run, each as a task of its own."""
 
-    def __init__(self, board: Board, on_crash: Callable[[], None]) -> None:
+    def __init__(self, on_crash: Callable[[], None]) -> None:
         super().__init__("event-loop", on_crash)
-        self._board = board
         self._loop = asyncio.new_event_loop()
-        # The loop itself holds its tasks weakly.
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    def submit(self, call: Call) -> None:
-        """Run ``call`` and leave its settlement on the board."""
-        self._loop.call_soon_threadsafe(self._start, call, context=contextvars.Context())
+    def settle(self, call: Call) -> Settlement:
+        """
+        Run ``call`` in the loop and return its settlement to the thread that waits for it.
+
+        The thread is the slot: without it, all that was claimed ahead would run at once, each job with its connection.
+        """
+        return asyncio.run_coroutine_threadsafe(self._run(call), self._loop).result()
 
     def work(self) -> None:
         """Run the loop until it is stopped."""
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        if not asyncio.all_tasks(self._loop):
+            self._loop.close()
 
     def stop(self) -> None:
         """Let the loop end; what still runs in it has been abandoned."""
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self.join(_JOIN_SECONDS)
 
-    def _start(self, call: Call) -> None:
-        task = self._loop.create_task(self._run(call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _run(self, call: Call) -> None:
+    async def _run(self, call: Call) -> Settlement:
         # A thread of its own for the job's synchronous parts: in asgiref's shared one, a transaction left open by one
         # job would be entered by the next.
         async with ThreadSensitiveContext() as context:
@@ -94,4 +91,4 @@ class EventLoop(WorkerThread):
                 settlement = broken(call.job, error)
             if context in SyncToAsync.context_to_thread_executor:
                 await sync_to_async(connections.close_all)()
-        self._board.finish(settlement)
+        return settlement

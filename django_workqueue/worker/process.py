@@ -123,7 +123,7 @@ class WorkerProcess:
 
     def _start(self) -> tuple[list[WorkerThread], list[WorkerThread]]:
         board, crash = self._dispatcher.board, self.stop.crash
-        loop = EventLoop(board, crash)
+        loop = EventLoop(crash)
         self._executors = [
             Executor(number, board=board, loop=loop, store=self._new_store(), worker=self.id, on_crash=crash)
             for number in range(self._options.concurrency)

@@ -1,0 +1,1 @@
+"""The worker's parts, each alone and within this process."""
