@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db.models import F
@@ -12,6 +12,8 @@ from django.db.models import F
 from ..exceptions import WorkQueueError
 from ..models import DeadLetter, FinishedJob, Job, Queue
 from .base import BaseStore
+
+T = TypeVar("T")
 
 # Rows per INSERT: larger statements gain nothing measurable and hold more memory on both sides.
 BATCH = 1000
@@ -61,8 +63,8 @@ class Enqueueing(BaseStore):
                 waiting = self._insert_once(waiting, answers)
             else:
                 raise WorkQueueError(f"The dedupe key {waiting[0].dedupe_key!r} kept changing hands. Enqueue again.")
-            self._make_room(given_ids - found.keys())
-        return [answers[job.pk] for job in jobs]
+            self._make_room(pk for pk in given_ids if not answers[pk].duplicate)
+        return list(_in_order(jobs, answers))
 
     def _insert_once(self, jobs: Sequence[Job], answers: dict[UUID, Stored]) -> list[Job]:
         """Try every job once, note the answers found, and return the jobs that still have none."""
@@ -77,9 +79,8 @@ class Enqueueing(BaseStore):
         return [job for job in clashing if job.pk not in answers]
 
     def _live(self, ids: Iterable[UUID]) -> Iterable[Job]:
-        ids = list(ids)
-        for start in range(0, len(ids), BATCH):
-            yield from Job.objects.using(self.alias).filter(pk__in=ids[start : start + BATCH])
+        for some in _batches(ids):
+            yield from Job.objects.using(self.alias).filter(pk__in=some)
 
     def _holders(self, jobs: Sequence[Job]) -> dict[tuple[str, str, str | None], Job]:
         """Return the live jobs that hold the keys of ``jobs``, by (queue, tenant, key)."""
@@ -88,16 +89,16 @@ class Enqueueing(BaseStore):
             lanes[job.queue, job.tenant].add(job.dedupe_key)
         holders = {}
         for (queue, tenant), keys in lanes.items():
-            for job in Job.objects.using(self.alias).filter(queue=queue, tenant=tenant, dedupe_key__in=keys):
-                holders[queue, tenant, job.dedupe_key] = job
+            lane = Job.objects.using(self.alias).filter(queue=queue, tenant=tenant)
+            for some in _batches(keys):
+                holders.update({(queue, tenant, job.dedupe_key): job for job in lane.filter(dedupe_key__in=some)})
         return holders
 
     def _make_room(self, ids: Iterable[UUID]) -> None:
         """Remove what an earlier life of these ids left behind: a job is in exactly one place. Its failures stay."""
-        ids = list(ids)
-        if ids:
-            FinishedJob.objects.using(self.alias).filter(pk__in=ids).delete()
-            DeadLetter.objects.using(self.alias).filter(pk__in=ids).delete()
+        for some in _batches(ids):
+            FinishedJob.objects.using(self.alias).filter(pk__in=some).delete()
+            DeadLetter.objects.using(self.alias).filter(pk__in=some).delete()
 
     def count_duplicates(self, counts: dict[str, int]) -> None:
         """Add to each queue's counter of suppressed duplicates."""
@@ -105,3 +106,19 @@ class Enqueueing(BaseStore):
         Queue.objects.using(self.alias).bulk_create((Queue(name=name) for name in names), ignore_conflicts=True)
         for name, count in sorted(counts.items()):
             Queue.objects.using(self.alias).filter(name=name).update(duplicates=F("duplicates") + count)
+
+
+def _batches(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the values in lists short enough for one statement: databases bound its parameters."""
+    rest = list(values)
+    for start in range(0, len(rest), BATCH):
+        yield rest[start : start + BATCH]
+
+
+def _in_order(jobs: Sequence[Job], answers: Mapping[UUID, Stored]) -> Iterator[Stored]:
+    """Yield the answer for each job; an id that comes again in the same batch is a duplicate like any other."""
+    seen: set[UUID] = set()
+    for job in jobs:
+        stored = answers[job.pk]
+        yield Stored(stored.job, duplicate=stored.duplicate or job.pk in seen)
+        seen.add(job.pk)
