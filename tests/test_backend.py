@@ -57,7 +57,7 @@ def heard():
     task_enqueued.disconnect(receiver)
 
 
-# -- what it claims to be able to do ---------------------------------------------------------------------------------
+# -- what it claims to be able to do ----------------------------------------------------------------------------------
 
 
 def test_backend_says_that_it_supports_everything():
@@ -102,7 +102,7 @@ def test_task_of_django_tasks_itself_is_stored(store):
     assert (job.task, job.queue, job.priority, job.decoded_args) == ("tests.samples.plain", "mail", 5, [6, 7])
 
 
-# -- validation ------------------------------------------------------------------------------------------------------
+# -- validation -------------------------------------------------------------------------------------------------------
 
 
 def test_queue_outside_the_configured_list_is_refused_by_name():
@@ -168,7 +168,7 @@ def test_context_is_not_the_callers_to_pass():
         samples.describe.enqueue("surplus")
 
 
-# -- the result of an enqueue ----------------------------------------------------------------------------------------
+# -- the result of an enqueue -----------------------------------------------------------------------------------------
 
 
 def test_enqueue_answers_a_complete_ready_result():
@@ -221,7 +221,7 @@ def test_aget_result_finds_the_job():
     assert async_to_sync(samples.add.aget_result)(result.id).id == result.id
 
 
-# -- results -----------------------------------------------------------------------------------------------------------
+# -- results ----------------------------------------------------------------------------------------------------------
 
 
 def test_claimed_job_is_running(store):
@@ -369,7 +369,7 @@ def test_result_survives_pickling():
     assert again.task.tenant == "acme"
 
 
-# -- signals -----------------------------------------------------------------------------------------------------------
+# -- signals ----------------------------------------------------------------------------------------------------------
 
 
 def test_enqueued_signal_comes_from_the_backends_class(heard):
@@ -410,7 +410,7 @@ def test_receiver_that_raises_does_not_fail_the_enqueue(caplog):
     assert Job.objects.filter(pk=result.id).exists()
 
 
-# -- batches, options and checks ---------------------------------------------------------------------------------------
+# -- batches, options and checks --------------------------------------------------------------------------------------
 
 
 def test_batch_takes_tuples_mappings_and_calls():

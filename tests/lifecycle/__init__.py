@@ -1,0 +1,1 @@
+"""The verbs of a job's life, on a real database."""
