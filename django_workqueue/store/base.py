@@ -57,7 +57,7 @@ class BaseStore:
 
         Cheap when it already is fit. Raises OperationalError when the database cannot be reached.
         """
-        # Inside a transaction, such as a test case's, autocommit is off, which Django would take for a broken connection.
+        # In a transaction, a test case's for instance, autocommit is off, which Django takes for a broken connection.
         if not self.connection.in_atomic_block:
             self.connection.close_if_unusable_or_obsolete()
         self.connection.ensure_connection()

@@ -3,8 +3,8 @@ The store on PostgreSQL: the hot statements in one round trip each, every one a 
 
 The planner cannot be trusted with tables that are empty at one moment and full at the next: after a vacuum of the empty
 table it believes so for minutes, and a scan or a sort of the whole backlog looks cheap to it. So a worker's
-connection rules those plans out (``PIN_PLANS``), state names stand as literals where a partial index must be proven,
-and CTEs are fences against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still in a transaction.
+session rules those plans out, state names stand as literals where a partial index must be proven, and CTEs are fences
+against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still in a transaction.
 """
 
 from __future__ import annotations
@@ -27,15 +27,9 @@ from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .listening import CHANNEL, messages, open_ear
 from .orm import OrmStore
 from .reap import Lanes
+from .session import Session
 
 JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
-# One round trip for all. READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a
-# race would raise instead of seeing the next job.
-PIN_PLANS = """
-SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'
-"""
-
 QUEUES = f"""
 WITH RECURSIVE walk(queue) AS (
     (SELECT queue FROM {JOB} WHERE state = 'ready' ORDER BY queue LIMIT 1)
@@ -87,7 +81,7 @@ chosen AS MATERIALIZED (
         (SELECT greatest(min(place) - 1, 1) FROM picked WHERE lapses > 0 HAVING count(*) > 0), %(limit)s)),
 opened AS (
     INSERT INTO {LEASE} (worker, queue, acquired_at, renewed_at, expires_at, deadline_at)
-    SELECT %(worker)s, %(queue)s, statement_timestamp(), statement_timestamp(),
+    SELECT %(worker)s::text, %(queue)s::text, statement_timestamp(), statement_timestamp(),
            statement_timestamp() + least(%(lease)s, %(max_lease)s), statement_timestamp() + %(max_lease)s
     WHERE EXISTS (SELECT FROM chosen)
     RETURNING id)
@@ -120,7 +114,7 @@ COMPLETE_AND_KEEP = f"""
 WITH {_GONE}, {_FORGOTTEN},
 kept AS (
     INSERT INTO {FINISHED} ({", ".join(COPIED)}, outcome, result, worker, started_at, finished_at, expires_at)
-    SELECT {", ".join(COPIED)}, 'succeeded', result, %(worker)s,
+    SELECT {", ".join(COPIED)}, 'succeeded', result, %(worker)s::text,
            statement_timestamp() - make_interval(secs => run_seconds), statement_timestamp(),
            statement_timestamp() + make_interval(secs => kept_seconds)
     FROM gone WHERE kept_seconds > 0)
@@ -152,6 +146,8 @@ FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
 class PostgresStore(OrmStore):
     """PostgreSQL 15 and later, any number of hosts."""
 
+    _session: Session | None = None
+
     def now(self) -> datetime:
         """Return the server's time: hosts' clocks may be minutes apart."""
         stamp: datetime = self._rows("SELECT statement_timestamp()")[0][0]
@@ -165,7 +161,7 @@ class PostgresStore(OrmStore):
         """Connect if need be, and pin the plans of each new connection."""
         is_new = super().prepare()
         if is_new:
-            self._execute(PIN_PLANS)
+            self._session = Session(self.connection)
         return is_new
 
     def notify(self, lanes: Lanes) -> None:
@@ -243,6 +239,8 @@ class PostgresStore(OrmStore):
         return state is None or state[:2] in {"08", "53", "57"}
 
     def _rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+        if self._session is not None and self._session.is_of(self.connection):
+            return self._session.rows(statement, parameters)
         with self.connection.cursor() as cursor:
             cursor.execute(statement, parameters)
             rows: list[Any] = cursor.fetchall()
