@@ -59,7 +59,7 @@ class BaseStore:
         """
         # In a transaction, a test case's for instance, autocommit is off, which Django takes for a broken connection.
         if not self.connection.in_atomic_block:
-            self.connection.close_if_unusable_or_obsolete()
+            close_if_worn(self.connection)
         self.connection.ensure_connection()
         is_new = self.connection.connection is not self._prepared
         self._prepared = self.connection.connection
@@ -101,6 +101,18 @@ class BaseStore:
         """Hold a connection of its own that hears notifications. Only where ``can_listen()``."""
         raise NotImplementedError(f"The database {self.alias!r} has no notifications.")
         yield
+
+
+def close_if_worn(connection: BaseDatabaseWrapper) -> None:
+    """
+    Close a connection that is broken or older than the project's CONN_MAX_AGE.
+
+    The default age, 0, means the end of a request. No request ends in a worker, and Django would take every connection
+    for obsolete at once: a new one for each job and each round.
+    """
+    if not connection.settings_dict["CONN_MAX_AGE"]:
+        connection.close_at = None
+    connection.close_if_unusable_or_obsolete()
 
 
 class Ear(Protocol):

@@ -7,6 +7,8 @@ import contextlib
 from django.db import Error, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from ..store.base import close_if_worn
+
 
 def reset_connections() -> None:
     """
@@ -18,7 +20,7 @@ def reset_connections() -> None:
         try:
             entangled = connection.connection is not None and _is_entangled(connection)
             if not entangled:
-                connection.close_if_unusable_or_obsolete()
+                close_if_worn(connection)
         except Error:
             entangled = True
         if entangled:
