@@ -124,9 +124,11 @@ class Settling(BaseStore):
         """
         ids = [job.id for job in jobs]
         finished = FinishedJob.objects.using(self.alias).filter(pk__in=ids, worker=worker).values_list("pk", flat=True)
-        leases = {job.lease_id for job in jobs}
-        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, lease_id__in=leases, worker=worker)
-        return {*finished, *failed.values_list("job_id", flat=True)}
+        # A job may have failed before, under a lease that another of these still holds: only the pair tells.
+        claims = {(job.id, job.lease_id) for job in jobs}
+        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, worker=worker)
+        pairs = claims.intersection(failed.values_list("job_id", "lease_id"))
+        return {*finished, *(job_id for job_id, _ in pairs)}
 
     def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
         """Return how often, and since when, this attempt was put off for want of its task."""
