@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models.expressions import Expression
 from django.db.models.functions import Now
 
@@ -149,9 +150,9 @@ class PostgresStore(OrmStore):
     _session: Session | None = None
 
     def now(self) -> datetime:
-        """Return the server's time: hosts' clocks may be minutes apart."""
+        """Return the server's time: hosts' clocks may be minutes apart. Without zone where Django reads rows so."""
         stamp: datetime = self._rows("SELECT statement_timestamp()")[0][0]
-        return stamp
+        return stamp if settings.USE_TZ else stamp.replace(tzinfo=None)
 
     def clock(self) -> Expression:
         """Return ``statement_timestamp()``."""
