@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,15 +24,10 @@ def captured_trace() -> dict[str, Any]:
     return {name: value for name, variable in TRACED.items() if (value := variable.get()) is not None}
 
 
-@contextmanager
-def restored_trace(metadata: Mapping[str, Any]) -> Iterator[None]:
-    """Set the trace that a job carries, for the block."""
-    tokens = [(variable, variable.set(metadata.get(name))) for name, variable in TRACED.items()]
-    try:
-        yield
-    finally:
-        for variable, token in tokens:
-            variable.reset(token)
+def restore_trace(metadata: Mapping[str, Any]) -> None:
+    """Set the trace that a job carries, in the current context."""
+    for name, variable in TRACED.items():
+        variable.set(metadata.get(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

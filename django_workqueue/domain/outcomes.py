@@ -35,8 +35,7 @@ class ClaimedJob(NamedTuple):
     lease_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
+class Succeeded(NamedTuple):
     """The task returned. ``result`` is the return value as JSON text."""
 
     result: str
@@ -81,8 +80,7 @@ class Bury:
 Decision = Retry | Bury
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """One job with what came of it, and the policies that its task asked for."""
 
     job: ClaimedJob

@@ -74,8 +74,9 @@ def with_context(
 
 def check_fit(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise ArgumentsDoNotFitError unless the task can be called with these arguments."""
-    called_args, called_kwargs = with_context(task, args, kwargs, None)
-    problem = _misfit(task.func, len(called_args), frozenset(called_kwargs))
+    if wants_context(task):
+        args, kwargs = with_context(task, args, kwargs, None)
+    problem = _misfit(task.func, len(args), frozenset(kwargs))
     if problem:
         raise ArgumentsDoNotFitError(task.module_path, problem)
 

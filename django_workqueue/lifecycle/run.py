@@ -8,17 +8,16 @@ import inspect
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..domain.context import JobContext, restored_trace
+from ..domain.context import JobContext, restore_trace
 from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
 from ..domain.encoding import decode, encode
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
@@ -36,8 +35,7 @@ MOST_MESSAGE = 2_000
 MOST_TRACEBACK = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A claimed job, ready to be called."""
 
     job: ClaimedJob
@@ -82,43 +80,45 @@ def prepare(
         check_fit(task, args, kwargs)
     except TypeError as error:
         return _settlement(job, task, _failed(error, FailureKind.ERROR))
-    answer = load_result or (lambda: load(store, job.id, task.backend))
-    context = _context(job, metadata, answer) if wants_context(task) else None
-    return Call(job, task, *with_context(task, args, kwargs, context), metadata, store, worker)
+    if wants_context(task):
+        answer = load_result or (lambda: load(store, job.id, task.backend))
+        args, kwargs = with_context(task, args, kwargs, _context(job, metadata, answer))
+    return Call(job, task, args, kwargs, metadata, store, worker)
 
 
 def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> Settlement:
     """
     Call the task in this thread. Nothing that it raises passes, not even SystemExit.
 
-    ``within`` surrounds the body; what that raises is the body's.
+    Call it in a context (contextvars) of its own: the job's trace is set in it, and is not taken back. ``within``
+    surrounds the body; what that raises is the body's.
     """
     begun = time.monotonic()
-    with _around(call):
-        try:
-            with within():
-                value = call.task.func(*call.args, **call.kwargs)
-                if inspect.isawaitable(value):
-                    value = async_to_sync(_await)(value)
-            outcome: Succeeded | Failed = _succeeded(value, begun)
-        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
-            outcome = _raised(error, call.task, begun)
+    _begin(call)
+    try:
+        with within():
+            value = call.task.func(*call.args, **call.kwargs)
+            if inspect.isawaitable(value):
+                value = async_to_sync(_await)(value)
+        outcome: Succeeded | Failed = _succeeded(value, begun)
+    except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+        outcome = _raised(error, call.task, begun)
     return _settlement(call.job, call.task, outcome)
 
 
 async def run_async(call: Call) -> Settlement:
-    """Await the task in this event loop. Nothing that it raises passes; cancellation from outside does."""
+    """Await the task in this event loop, as ``run``. Nothing that it raises passes; cancellation from outside does."""
     begun = time.monotonic()
-    with _around(call):
-        try:
-            outcome: Succeeded | Failed = _succeeded(await call.task.func(*call.args, **call.kwargs), begun)
-        except asyncio.CancelledError as error:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                raise
-            outcome = _raised(error, call.task, begun)
-        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
-            outcome = _raised(error, call.task, begun)
+    _begin(call)
+    try:
+        outcome: Succeeded | Failed = _succeeded(await call.task.func(*call.args, **call.kwargs), begun)
+    except asyncio.CancelledError as error:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        outcome = _raised(error, call.task, begun)
+    except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+        outcome = _raised(error, call.task, begun)
     return _settlement(call.job, call.task, outcome)
 
 
@@ -132,14 +132,13 @@ async def _await(value: Any) -> Any:
     return await value
 
 
-@contextlib.contextmanager
-def _around(call: Call) -> Iterator[None]:
-    """Surround a body with its trace, after the start's signal and log record."""
-    with restored_trace(call.metadata):
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
-        announce(task_started, call.task, lambda: _started(call))
-        yield
+def _begin(call: Call) -> None:
+    """Set the job's trace, then log and announce its start."""
+    if call.metadata:
+        restore_trace(call.metadata)
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
+    announce(task_started, call.task, lambda: _started(call))
 
 
 def _started(call: Call) -> AnyTaskResult:
@@ -167,6 +166,8 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
 
 
 def _succeeded(value: Any, begun: float) -> Succeeded:
+    if value is None:
+        return Succeeded("null", time.monotonic() - begun)
     result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
 

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from typing import Any
 
 from django.db import Error, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 
 from ..store.base import close_if_worn
 
 
+class _Thread(threading.local):
+    """Whether the calling thread ever opened a connection: looking through all aliases costs more than a short job."""
+
+    has_connected = False
+
+
+_thread = _Thread()
+
+
+@receiver(connection_created)
+def _note_connection(**_kwargs: Any) -> None:
+    _thread.has_connected = True
+
+
 def reset_connections() -> None:
     """
-    Make every connection of this thread as good as new; the sound ones stay open.
+    Make every connection that this thread opened as good as new; the sound ones stay open.
 
     A job may leave a transaction open or broken, or autocommit off; the next one would run inside it.
     """
+    if not _thread.has_connected:
+        return
     for connection in connections.all(initialized_only=True):
         try:
             entangled = connection.connection is not None and _is_entangled(connection)
