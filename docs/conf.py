@@ -1,4 +1,4 @@
-"""Sphinx: how the documentation is built."""
+"""Sphinx: how the documentation is built."""  # noqa: INP001 - Sphinx reads this file, nothing imports it
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*DOCS.rglob("*.md"), ROOT / "README.md"])
 
 FENCE = re.compile(r"^(`{3,})(?:\{code-block\} ?)?(\w*)[^\n]*\n(.*?)^\1`*$", re.DOTALL | re.MULTILINE)
-OPTION = re.compile(r"\A:([\w-]+): *(.*)\n")
+OPTIONS = re.compile(r"((?::[\w-]+:[^\n]*\n)*)(.*)", re.DOTALL)
+CAPTION = re.compile(r"^:caption: (.*)$", re.MULTILINE)
+FILE_COMMENT = re.compile(r"# (\S+\.py)\n")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -43,13 +45,11 @@ def read(page: str) -> str:
 
 def blocks(page: str, *languages: str) -> Iterator[Block]:
     """Yield the page's blocks in these languages, in order; all of them when none is given."""
-    for _, language, text in FENCE.findall(read(page)):
-        options = {}
-        while match := OPTION.match(text):
-            options[match[1]] = match[2]
-            text = text[match.end() :]
+    for _, language, content in FENCE.findall(read(page)):
+        head, text = OPTIONS.match(content).groups()
+        named = CAPTION.search(head) or FILE_COMMENT.match(text)
         if not languages or language in languages:
-            yield Block(language, options.get("caption", ""), text.strip("\n") + "\n")
+            yield Block(language, named[1] if named else "", text.strip("\n") + "\n")
 
 
 def prose(page: str) -> str:
@@ -75,10 +75,8 @@ def section(page: str, heading: str, level: int = 2) -> str:
 
 def rows(text: str) -> list[list[str]]:
     """Return the cells of every table row in ``text``, without the marks of code; heads and rules are left out."""
-    found = []
-    for line in text.splitlines():
-        if line.startswith("|"):
-            found.append([cell.strip().replace("`", "") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]])
+    lines = [line.strip() for line in text.splitlines() if line.startswith("|")]
+    found = [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in lines]
     rules = [number for number, cells in enumerate(found) if all(set(cell) <= set("-: ") for cell in cells)]
     left_out = {number - offset for number in rules for offset in (0, 1)}
     return [cells for number, cells in enumerate(found) if number not in left_out]

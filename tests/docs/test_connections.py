@@ -44,7 +44,7 @@ def look_around():
 @pytest.mark.postgresql
 @pytest.mark.django_db(transaction=True)
 def test_worker_holds_the_documented_connections(settings):
-    """Whoever sizes max_connections by the page is not surprised: four, and one for each slot that uses the database."""
+    """Whoever sizes max_connections by the page is not surprised: four, and one for each slot that uses one."""
     settings.WORKQUEUE = {"HEARTBEAT": 0.1}
     look_around.enqueue_many([()] * SLOTS)
 
@@ -61,4 +61,4 @@ def test_page_counts_what_a_worker_always_holds():
 
     assert len(always) == ALWAYS
     assert f"holds {ALWAYS} connections" in text.replace("\n", " ")
-    assert f"{ALWAYS} + 2 × --concurrency" in text.replace("\n", " ")
+    assert f"{ALWAYS} and twice --concurrency" in text.replace("\n", " ")
