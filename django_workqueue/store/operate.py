@@ -14,6 +14,9 @@ from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueM
 from .base import BaseStore
 from .settle import copied
 
+MOST_ATTEMPTS = 32767
+"""What the columns that count attempts can hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
@@ -46,7 +49,10 @@ class Operating(BaseStore):
             letter = letters.first()
             if letter is None:
                 raise JobNotFoundError(job_id)
-            job = Job(**copied(letter) | {"max_attempts": letter.attempts + attempts, "ready_at": self.now()})
+            # What a row can count ends somewhere; the further tries are what was asked for.
+            used = min(letter.attempts, MOST_ATTEMPTS - attempts)
+            counts = {"attempts": used, "max_attempts": used + attempts}
+            job = Job(**copied(letter) | counts | {"ready_at": self.now()})
             self._insert_unless_live(job)
             letters.delete()
         return job
