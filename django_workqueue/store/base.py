@@ -123,3 +123,6 @@ class Ear(Protocol):
 
     def probe(self) -> None:
         """Send a message to itself."""
+
+    def cut(self) -> None:
+        """Break the connection, from any thread, so that whatever waits for its answer fails."""

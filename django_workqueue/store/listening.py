@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
@@ -60,6 +63,14 @@ class PostgresEar:
     def probe(self) -> None:
         """Send a message to itself."""
         self._connection.execute("SELECT pg_notify(%s, '')", [self._own_channel])
+
+    def cut(self) -> None:
+        """Break the connection, from any thread. Closing it would wait for the statement that is to be ended."""
+        with (
+            contextlib.suppress(psycopg.Error, OSError),
+            socket.socket(fileno=os.dup(self._connection.fileno())) as end,
+        ):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

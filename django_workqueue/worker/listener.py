@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -72,4 +73,13 @@ class Listener(WorkerThread):
             raise TimeoutError("The listener does not hear its own probe.")
         if self._asked_at is None and now - self._heard_at > PROBE_SECONDS:
             self._asked_at = now
+            self._ask(ear)
+
+    def _ask(self, ear: Ear) -> None:
+        """Send the probe. A connection that died without a word would keep the statement waiting for ever."""
+        guard = threading.Timer(ANSWER_SECONDS, ear.cut)
+        guard.start()
+        try:
             ear.probe()
+        finally:
+            guard.cancel()
