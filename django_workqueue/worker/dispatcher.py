@@ -8,20 +8,19 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from uuid import UUID
 
 from django.db import Error
 
-from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
+from ..domain.outcomes import ClaimedJob
 from ..lifecycle import claim as claiming
 from ..lifecycle import settle as settling
-from ..lifecycle.run import interrupted
 from ..store import Store
 from .board import Board
 from .held import HeldLeases
 from .lanes import LaneBook
 from .options import WorkerOptions
 from .pace import Pace
+from .settler import Settler
 from .shutdown import StopRequest
 from .tally import Tally
 from .thread import Backoff
@@ -47,16 +46,14 @@ class Dispatcher:
         self._store = store
         self._worker = worker
         self._stop = stop
-        self._tally = tally
         self._pace = Pace(options.concurrency)
+        self._settler = Settler(store, worker, held=self.held, board=self.board, pace=self._pace, tally=tally)
         self._backoff = Backoff()
         self._woken = threading.Event()
-        self._unsettled: dict[tuple[int, UUID], Settlement] = {}
         self._claimed = 0
         self._walk_at = 0.0
         self._idle_walks = 0
         self._search_at: list[float] = []
-        self._may_be_settled = False
 
     def wake(self) -> None:
         """Make the dispatcher look again, from any thread."""
@@ -77,7 +74,7 @@ class Dispatcher:
 
     def _round(self) -> None:
         self._connect()
-        self._settle()
+        self._settler.settle()
         self._release(self.board.unstarted(STALE_SECONDS), misjudged=True)
         self.lanes.read_news()
         self._walk_if_due()
@@ -101,7 +98,7 @@ class Dispatcher:
 
     def _after_error(self) -> None:
         """Distrust what was under way: outcomes may be settled already, and a claim may have been made."""
-        self._may_be_settled = True
+        self._settler.distrust()
         self.lanes.forget_marks()
         self._search_at = [0.0]
         try:
@@ -159,7 +156,7 @@ class Dispatcher:
 
     def _is_done(self) -> bool:
         """Whether an end condition is met: --max-jobs, or --burst with nothing left."""
-        if len(self.held) or self._unsettled:
+        if len(self.held) or len(self._settler):
             return False
         if self._options.max_jobs is not None and self._claimed >= self._options.max_jobs:
             return True
@@ -171,77 +168,13 @@ class Dispatcher:
         self._woken.clear()
 
     def _seconds_to_wait(self) -> float:
-        if self.board.unsettled or self.board.waiting or self._unsettled:
+        if self.board.unsettled or self.board.waiting or len(self._settler):
             return FLUSH_SECONDS
         if self.board.free and len(self.lanes) and self._within_max_jobs(1):
             return 0.0
         until_walk = max(0.0, self._walk_at - time.monotonic())
         echo = self.lanes.next_echo()
         return until_walk if echo is None else min(until_walk, echo)
-
-    # -- settling ------------------------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """Write the outcomes that are there. Those that an error leaves unwritten stay for the next round."""
-        for settlement in self.board.outcomes():
-            self._pace.ran(settlement.outcome.run_seconds)
-            self._await_settling(settlement)
-        if not self._unsettled:
-            return
-        if self._may_be_settled:
-            self._skip_recorded()
-        for lease_id, settlements in self._by_lease().items():
-            done = [each for each in settlements if isinstance(each.outcome, Succeeded)]
-            if done:
-                self._complete(lease_id, done)
-            for settlement in settlements:
-                if not isinstance(settlement.outcome, Succeeded):
-                    self._fail(settlement)
-
-    def _await_settling(self, settlement: Settlement) -> None:
-        self._unsettled[settlement.job.lease_id, settlement.job.id] = settlement
-
-    def _by_lease(self) -> dict[int, list[Settlement]]:
-        leases: dict[int, list[Settlement]] = defaultdict(list)
-        for settlement in self._unsettled.values():
-            leases[settlement.job.lease_id].append(settlement)
-        return leases
-
-    def _complete(self, lease_id: int, done: list[Settlement]) -> None:
-        last = self.held.is_last(lease_id, [each.job.id for each in done])
-        refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
-        refused_ids = {job.id for job in refused}
-        for settlement in done:
-            self._forget(settlement)
-            if settlement.job.id not in refused_ids:
-                self._tally.add(settlement)
-        for job in refused:
-            self._refuse(job)
-
-    def _fail(self, settlement: Settlement) -> None:
-        last = self.held.is_last(settlement.job.lease_id, [settlement.job.id])
-        decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
-        self._forget(settlement)
-        if decision is None:
-            self._refuse(settlement.job)
-        else:
-            self._tally.add(settlement, decision)
-
-    def _refuse(self, job: ClaimedJob) -> None:
-        self.held.refused(job.lease_id)
-        settling.refuse(self._store, job)
-
-    def _forget(self, settlement: Settlement) -> None:
-        del self._unsettled[settlement.job.lease_id, settlement.job.id]
-        self.held.settled(settlement.job.lease_id, [settlement.job.id])
-
-    def _skip_recorded(self) -> None:
-        """Drop outcomes whose commit went through although its answer was lost."""
-        recorded = self._store.recorded([each.job for each in self._unsettled.values()], self._worker)
-        for settlement in [each for each in self._unsettled.values() if each.job.id in recorded]:
-            self._forget(settlement)
-            self._tally.add(settlement)
-        self._may_be_settled = False
 
     # -- giving back ---------------------------------------------------------------------------------------------
 
@@ -265,7 +198,7 @@ class Dispatcher:
         """Stop well: give back what has not started, let the rest end within the grace time, then give it back."""
         deadline = time.monotonic() + self._options.shutdown_timeout.total_seconds()
         self._guarded(self._give_back_unstarted)
-        while (len(self.held) or self._unsettled) and not self._stop.now and time.monotonic() < deadline:
+        while (len(self.held) or len(self._settler)) and not self._stop.now and time.monotonic() < deadline:
             self._guarded(self._settle_connected)
             self._woken.wait(min(FLUSH_SECONDS * 5, max(0.0, deadline - time.monotonic())))
             self._woken.clear()
@@ -281,13 +214,11 @@ class Dispatcher:
     def _settle_connected(self) -> None:
         self._connect()
         self._release(self.board.unstarted())
-        self._settle()
+        self._settler.settle()
 
     def _give_back_running(self) -> None:
         """Record running jobs as interrupted, which counts no attempt; what their threads still do is refused."""
         self._connect()
-        self._settle()
-        now = time.monotonic()
-        for job in self.held.jobs():
-            self._await_settling(interrupted(job, now - (self.board.started_at(job) or now)))
-        self._settle()
+        self._settler.settle()
+        self._settler.interrupt(self.held.jobs())
+        self._settler.settle()

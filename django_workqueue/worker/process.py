@@ -34,6 +34,9 @@ logger = logging.getLogger("django_workqueue.worker")
 
 EXIT_CLEAN, EXIT_CRASHED, EXIT_USAGE, EXIT_MIGRATIONS = 0, 1, 2, 3
 _JOIN_SECONDS = 5.0
+# A thread that computes holds the interpreter for this long while the dispatcher, back from the database, waits for it.
+# With Python's 5 ms a third of the throughput of short jobs was lost, measured.
+SWITCH_SECONDS = 0.001
 
 
 class WorkerProcess:
@@ -56,6 +59,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Work until stopped and return the exit code: 0 in good order, 1 after a crash, 3 without our migrations."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         with self.stop.on_signals():
             if not self._wait_for_database():
                 return EXIT_CLEAN

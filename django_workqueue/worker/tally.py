@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..domain.outcomes import Bury, Decision, Settlement, Succeeded
+from ..domain.outcomes import Bury, Decision, Settlement
 from ..models import QueueMinute
 from ..store.watch import QueueCounts
 
@@ -38,26 +39,34 @@ class Tally:
         self.done = 0
         self.failed = 0
 
-    def add(self, settlement: Settlement, decision: Decision | None = None) -> None:
-        """Count a settled attempt: a success, or a failure with what was decided."""
-        job, outcome = settlement.job, settlement.outcome
+    def add_done(self, settlements: Sequence[Settlement]) -> None:
+        """Count successes."""
         now = datetime.now(UTC)
-        key = (now.replace(second=0, microsecond=0), job.queue, job.task)
         with self._lock:
-            minute, counts = self._minutes[key], self._counts[job.queue]
-            self._changed.add(key)
-            if isinstance(outcome, Succeeded):
-                minute.done += 1
-                counts.done += 1
-                self.done += 1
-            else:
-                minute.failed += 1
-                counts.failed += 1
-                self.failed += 1
-                minute.dead += isinstance(decision, Bury)
-                counts.dead += isinstance(decision, Bury)
-            minute.runs[_bucket(outcome.run_seconds)] += 1
-            minute.waits[_bucket(_waited(settlement, now))] += 1
+            for settlement in settlements:
+                self._minute(settlement, now).done += 1
+                self._counts[settlement.job.queue].done += 1
+            self.done += len(settlements)
+
+    def add_failed(self, settlement: Settlement, decision: Decision) -> None:
+        """Count a failed attempt with what was decided."""
+        died = isinstance(decision, Bury)
+        with self._lock:
+            minute, counts = self._minute(settlement, datetime.now(UTC)), self._counts[settlement.job.queue]
+            minute.failed += 1
+            counts.failed += 1
+            minute.dead += died
+            counts.dead += died
+            self.failed += 1
+
+    def _minute(self, settlement: Settlement, now: datetime) -> _Minute:
+        """Return the rollup of the job's queue and task, its wait and run already counted."""
+        key = (now.replace(second=0, microsecond=0), settlement.job.queue, settlement.job.task)
+        self._changed.add(key)
+        minute = self._minutes[key]
+        minute.runs[_bucket(settlement.outcome.run_seconds)] += 1
+        minute.waits[_bucket(_waited(settlement, now))] += 1
+        return minute
 
     def take_counts(self) -> dict[str, QueueCounts]:
         """Take the additions to the queues' counters."""

@@ -1,0 +1,109 @@
+"""Settling what the executors left: successes of a lease in one statement, failures one by one."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
+from ..lifecycle import settle as settling
+from ..lifecycle.run import interrupted
+from ..store import Store
+from .board import Board
+from .held import HeldLeases
+from .pace import Pace
+from .tally import Tally
+
+
+class Settler:
+    """
+    Keeps outcomes until they are written. Belongs to the dispatcher.
+
+    What a broken connection leaves unwritten stays for the next round: as long as the lease lives, it can be recorded.
+    """
+
+    def __init__(self, store: Store, worker: str, *, held: HeldLeases, board: Board, pace: Pace, tally: Tally) -> None:
+        self._store = store
+        self._worker = worker
+        self._held = held
+        self._board = board
+        self._pace = pace
+        self._tally = tally
+        self._leases: dict[int, dict[UUID, Settlement]] = defaultdict(dict)
+        self._may_be_settled = False
+
+    def __len__(self) -> int:
+        """Return the number of leases with unwritten outcomes."""
+        return len(self._leases)
+
+    def distrust(self) -> None:
+        """Note that the connection broke: what was being written may be recorded without our knowing."""
+        self._may_be_settled = True
+
+    def interrupt(self, jobs: Iterable[ClaimedJob]) -> None:
+        """Take these running jobs for interrupted."""
+        now = time.monotonic()
+        for job in jobs:
+            self._keep(interrupted(job, now - (self._board.started_at(job) or now)))
+
+    def settle(self) -> None:
+        """Write every outcome that is there."""
+        for settlement in self._board.outcomes():
+            self._pace.ran(settlement.outcome.run_seconds)
+            self._keep(settlement)
+        if self._may_be_settled and self._leases:
+            self._skip_recorded()
+        for lease_id, settlements in list(self._leases.items()):
+            done = [each for each in settlements.values() if isinstance(each.outcome, Succeeded)]
+            if done:
+                self._complete(lease_id, done)
+            for settlement in [each for each in settlements.values() if not isinstance(each.outcome, Succeeded)]:
+                self._fail(settlement)
+
+    def _keep(self, settlement: Settlement) -> None:
+        self._leases[settlement.job.lease_id][settlement.job.id] = settlement
+
+    def _complete(self, lease_id: int, done: Sequence[Settlement]) -> None:
+        ids = [each.job.id for each in done]
+        last = self._held.is_last(lease_id, ids)
+        refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
+        self._forget(lease_id, ids)
+        refused_ids = {job.id for job in refused}
+        self._tally.add_done([each for each in done if each.job.id not in refused_ids] if refused else done)
+        for job in refused:
+            self._refuse(job)
+
+    def _fail(self, settlement: Settlement) -> None:
+        job = settlement.job
+        last = self._held.is_last(job.lease_id, [job.id])
+        decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
+        self._forget(job.lease_id, [job.id])
+        if decision is None:
+            self._refuse(job)
+        else:
+            self._tally.add_failed(settlement, decision)
+
+    def _refuse(self, job: ClaimedJob) -> None:
+        self._held.refused(job.lease_id)
+        settling.refuse(self._store, job)
+
+    def _forget(self, lease_id: int, ids: Sequence[UUID]) -> None:
+        kept = self._leases[lease_id]
+        for job_id in ids:
+            del kept[job_id]
+        if not kept:
+            del self._leases[lease_id]
+        self._held.settled(lease_id, ids)
+
+    def _skip_recorded(self) -> None:
+        """Drop outcomes whose commit went through although its answer was lost."""
+        kept = [settlement for settlements in self._leases.values() for settlement in settlements.values()]
+        recorded = self._store.recorded([each.job for each in kept], self._worker)
+        for settlement in kept:
+            if settlement.job.id in recorded:
+                self._forget(settlement.job.lease_id, [settlement.job.id])
+                if isinstance(settlement.outcome, Succeeded):
+                    self._tally.add_done([settlement])
+        self._may_be_settled = False
