@@ -54,6 +54,7 @@ class Enqueueing(BaseStore):
         """Insert what does not clash and find the holders of the rest, as one step of the caller's transaction."""
         answers: dict[UUID, Stored] = {}
         with self.transaction():
+            self._lock_dead(given_ids)
             found = {job.pk: job for job in self._live(given_ids)}
             answers.update((pk, Stored(job, duplicate=True)) for pk, job in found.items())
             waiting = [job for job in jobs if job.pk not in answers]
@@ -68,7 +69,9 @@ class Enqueueing(BaseStore):
 
     def _insert_once(self, jobs: Sequence[Job], answers: dict[UUID, Stored]) -> list[Job]:
         """Try every job once, note the answers found, and return the jobs that still have none."""
-        Job.objects.using(self.alias).bulk_create(jobs, batch_size=BATCH, ignore_conflicts=True)
+        # In one order for all callers: two batches with the same keys would wait for each other in a ring.
+        ordered = sorted(jobs, key=lambda job: (job.queue, job.tenant, job.dedupe_key or str(job.pk)))
+        Job.objects.using(self.alias).bulk_create(ordered, batch_size=BATCH, ignore_conflicts=True)
         stored = {job.pk: job for job in self._live(job.pk for job in jobs)}
         clashing = [job for job in jobs if job.pk not in stored]
         answers.update((pk, Stored(job, duplicate=False)) for pk, job in stored.items())
@@ -93,6 +96,13 @@ class Enqueueing(BaseStore):
             for some in _batches(keys):
                 holders.update({(queue, tenant, job.dedupe_key): job for job in lane.filter(dedupe_key__in=some)})
         return holders
+
+    def _lock_dead(self, ids: Iterable[UUID]) -> None:
+        """Lock the dead letters of these ids before their jobs, as a requeue does: neither blocks the other then."""
+        if self.connection.features.has_select_for_update:
+            for some in _batches(sorted(ids)):
+                letters = DeadLetter.objects.using(self.alias).filter(pk__in=some).order_by("pk")
+                list(letters.select_for_update().values_list("pk"))
 
     def _make_room(self, ids: Iterable[UUID]) -> None:
         """Remove what an earlier life of these ids left behind: a job is in exactly one place. Its failures stay."""

@@ -105,11 +105,6 @@ class Reaping(Settling):
     def _scheduled(self) -> QuerySet[Job]:
         return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
 
-    def _locked_leases(self, leases: QuerySet[Lease]) -> QuerySet[Lease]:
-        if self.connection.features.has_select_for_update_skip_locked:
-            return leases.select_for_update(skip_locked=True)
-        return leases
-
     def _locked_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
         if self.connection.features.has_select_for_update_skip_locked:
             return jobs.select_for_update(skip_locked=True, of=("self",))

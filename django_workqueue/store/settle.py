@@ -81,7 +81,8 @@ class Settling(BaseStore):
         """
         with self.transaction():
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
-            ids = list(unknown.values_list("pk", flat=True))
+            # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
+            ids = list(self._locked_leases(unknown).values_list("pk", flat=True))
             count = self._unclaim(Job.objects.using(self.alias).filter(lease__in=ids)) if ids else 0
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
         return count
@@ -132,7 +133,10 @@ class Settling(BaseStore):
 
     def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
         """Return how often, and since when, this attempt was put off for want of its task."""
+        # An earlier job of the same id may have left failures, and has used up its own patience.
+        enqueued_at = Job.objects.using(self.alias).filter(pk=job_id).values("enqueued_at")
         times = Failure.objects.using(self.alias).filter(job_id=job_id, attempt=attempt, kind=FailureKind.UNKNOWN_TASK)
+        times = times.filter(failed_at__gte=enqueued_at)
         stamps = list(times.order_by("id").values_list("failed_at", flat=True))
         return len(stamps), stamps[0] if stamps else None
 
@@ -145,6 +149,11 @@ class Settling(BaseStore):
             return Job.objects.using(self.alias).none()
         held = Job.objects.using(self.alias).filter(pk__in=job_ids, lease=lease_id)
         return held.select_for_update() if self.connection.features.has_select_for_update else held
+
+    def _locked_leases(self, leases: QuerySet[Lease]) -> QuerySet[Lease]:
+        if self.connection.features.has_select_for_update_skip_locked:
+            return leases.select_for_update(skip_locked=True)
+        return leases
 
     def _close(self, lease_id: int, *, last: bool) -> None:
         """Remove a lease that covers nothing more. One that lapsed stays: the reaper finds its jobs by it."""
@@ -184,10 +193,10 @@ class Settling(BaseStore):
             job.attempts -= 1
         if interrupted:
             job.interruptions += 1
-        job.save(
-            using=self.alias,
-            update_fields=("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error"),
-        )
+        changed = ["lease", "state", "attempts", "interruptions", "lapses", "last_error"]
+        if decision.delay:
+            changed.append("ready_at")
+        job.save(using=self.alias, update_fields=changed)
 
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
