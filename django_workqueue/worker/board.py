@@ -23,22 +23,45 @@ Waiting = tuple[ClaimedJob, float]
 T = TypeVar("T")
 
 
-class _Chunk(threading.local):
-    """The jobs that one executor has in front of it. Others reach them through the board's list."""
+class Desk:
+    """
+    One executor's place at the board, with the jobs that it has in front of it.
 
-    def __init__(self, chunks: list[deque[Waiting]]) -> None:
+    A lock for every job costs more than a short job does. So an executor takes several at once when more wait than
+    there are slots; it goes through them, and leaves outcomes, by operations of deque and dict that are atomic in
+    themselves. What it has not started can still be taken back.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
         self.jobs: deque[Waiting] = deque()
-        chunks.append(self.jobs)
+
+    def take(self) -> ClaimedJob | None:
+        """Wait for a job, mark it as running and return it; None when the board is closed."""
+        while True:
+            if (job := self.next()) is not None:
+                return job
+            if not self._board.refill(self):
+                return None
+
+    def next(self) -> ClaimedJob | None:
+        """Mark the next job at this desk as running and return it; None when there is none."""
+        for job in _drained(self.jobs):
+            if self._board.start(job[0]):
+                return job[0]
+        return None
+
+    def finish(self, settlement: Settlement) -> None:
+        """Leave a job's outcome and free its slot."""
+        self._board.finish(settlement, more=bool(self.jobs))
 
 
 class Board:
     """
     Thread-safe. ``wake`` is called when the dispatcher should look: a slot is free, or enough outcomes are there.
 
-    A lock for every job costs more than a short job does. So an executor takes several at once when more wait than
-    there are slots; it goes through them, and leaves outcomes, by operations of deque and dict that are atomic in
-    themselves. What it has not started can still be taken back. For an instant between the two a job is neither waiting
-    nor running: whether nothing is left at all is a question to HeldLeases.
+    For an instant between waiting and running a job is neither: whether nothing is left at all is a question to
+    HeldLeases.
     """
 
     def __init__(self, slots: int, *, may_start: Callable[[ClaimedJob], bool], wake: Callable[[], None]) -> None:
@@ -47,8 +70,7 @@ class Board:
         self._wake = wake
         self._changed = threading.Condition()
         self._waiting: deque[Waiting] = deque()
-        self._chunks: list[deque[Waiting]] = []
-        self._mine = _Chunk(self._chunks)
+        self._desks: list[Desk] = []
         self._running: dict[UUID, float] = {}
         self._unstartable: deque[ClaimedJob] = deque()
         self._outcomes: deque[Settlement] = deque()
@@ -56,38 +78,36 @@ class Board:
 
     # -- the executors' side -------------------------------------------------------------------------------------
 
-    def take(self) -> ClaimedJob | None:
-        """Wait for a job, mark it as running and return it; None when the board is closed."""
-        mine = self._mine.jobs
-        while True:
-            try:
-                job, _ = mine.popleft()
-            except IndexError:
-                if not self._refill(mine):
-                    return None
-                continue
-            if self._may_start(job):
-                self._running[job.id] = time.monotonic()
-                return job
-            self._unstartable.append(job)
+    def open_desk(self) -> Desk:
+        """Return a place for one more executor. Call it before the executors start."""
+        desk = Desk(self)
+        self._desks.append(desk)
+        return desk
 
-    def _refill(self, mine: deque[Waiting]) -> bool:
-        """Wait for jobs and put some in front of the calling executor; False when the board is closed."""
+    def refill(self, desk: Desk) -> bool:
+        """Wait for jobs and put some on the desk; False when the board is closed."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if self._closed:
                 return False
             share = max(1, min(MOST_AT_ONCE, len(self._waiting) // self.slots))
-            mine.extend(self._waiting.popleft() for _ in range(share))
+            desk.jobs.extend(self._waiting.popleft() for _ in range(share))
         return True
 
-    def finish(self, settlement: Settlement) -> None:
-        """Leave a job's outcome and free its slot."""
+    def start(self, job: ClaimedJob) -> bool:
+        """Mark a job as running, or put it aside when its lease cannot hold any more."""
+        if self._may_start(job):
+            self._running[job.id] = time.monotonic()
+            return True
+        self._unstartable.append(job)
+        return False
+
+    def finish(self, settlement: Settlement, *, more: bool) -> None:
+        """Keep a job's outcome; ``more`` says that its executor has other jobs in front of it."""
         self._running.pop(settlement.job.id, None)
         self._outcomes.append(settlement)
-        out_of_work = not self._waiting and not self._mine.jobs
-        if out_of_work or len(self._outcomes) >= FLUSH_SIZE:
+        if not (more or self._waiting) or len(self._outcomes) >= FLUSH_SIZE:
             self._wake()
 
     # -- the dispatcher's side -----------------------------------------------------------------------------------
@@ -108,7 +128,7 @@ class Board:
         limit = time.monotonic() - older_than
         stale = list(_drained(self._unstartable))
         with self._changed:
-            for jobs in (self._waiting, *self._chunks):
+            for jobs in (self._waiting, *(desk.jobs for desk in self._desks)):
                 stale += _older(jobs, limit)
         return stale
 
@@ -125,7 +145,7 @@ class Board:
     @property
     def waiting(self) -> int:
         """Claimed jobs without a slot."""
-        return len(self._waiting) + sum(map(len, self._chunks))
+        return len(self._waiting) + sum(len(desk.jobs) for desk in self._desks)
 
     @property
     def running(self) -> int:

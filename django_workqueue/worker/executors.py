@@ -19,6 +19,9 @@ from .thread import WorkerThread
 # Time to end for a loop that is idle; one that a coroutine blocks is left behind.
 _JOIN_SECONDS = 0.2
 
+Attempt = Call | Settlement
+"""A job that can be called, or what came of it already."""
+
 
 class Executor(WorkerThread):
     """One slot and its thread. It prepares every job, runs plain functions and waits while the loop runs coroutines."""
@@ -27,31 +30,50 @@ class Executor(WorkerThread):
         self, number: int, *, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
     ) -> None:
         super().__init__(f"executor-{number}", on_crash)
-        self._board = board
+        self._desk = board.open_desk()
         self._loop = loop
         self._store = store
         self._worker = worker
 
     def work(self) -> None:
         """Take jobs until the board is closed."""
-        while (job := self._board.take()) is not None:
-            # A new context: language, time zone and whatever a job sets in context variables end with it.
-            self._board.finish(contextvars.Context().run(self._guarded_attempt, job))
+        while (job := self._desk.take()) is not None:
+            attempt: Attempt | None = self._prepare(job)
+            while attempt is not None:
+                attempt = self._go_on(attempt)
 
-    def _guarded_attempt(self, job: ClaimedJob) -> Settlement:
-        """Attempt a job and clean up; whatever is raised around it, by a signal's receiver say, fails that job."""
+    def _go_on(self, attempt: Attempt) -> Attempt | None:
+        """Bring an attempt to its end, and return the one that was prepared meanwhile, if any."""
+        if isinstance(attempt, Call) and attempt.is_async:
+            return self._loop.serve(attempt, self)
+        # A new context: language, time zone and whatever a job sets in context variables end with it.
+        settlement = contextvars.Context().run(self._run, attempt) if isinstance(attempt, Call) else attempt
+        self.finish(settlement)
+        return None
+
+    def _prepare(self, job: ClaimedJob) -> Attempt:
         try:
-            settlement = self._attempt(job)
+            return prepare(job, self._store, self._worker)
         except BaseException as error:  # noqa: BLE001 - a job must not end its worker
-            settlement = broken(job, error)
+            return broken(job, error)
+
+    def _run(self, call: Call) -> Settlement:
+        """Run a job and clean up; whatever is raised around it, by a signal's receiver say, fails that job."""
+        try:
+            settlement = run(call)
+        except BaseException as error:  # noqa: BLE001 - a job must not end its worker
+            settlement = broken(call.job, error)
         reset_connections()
         return settlement
 
-    def _attempt(self, job: ClaimedJob) -> Settlement:
-        call = prepare(job, self._store, self._worker)
-        if not isinstance(call, Call):
-            return call
-        return self._loop.settle(call) if call.is_async else run(call)
+    def finish(self, settlement: Settlement) -> None:
+        """Leave a job's outcome on the board."""
+        self._desk.finish(settlement)
+
+    def next_attempt(self) -> Attempt | None:
+        """Prepare the next job that this executor already has in front of it."""
+        job = self._desk.next()
+        return None if job is None else self._prepare(job)
 
 
 class EventLoop(WorkerThread):
@@ -61,13 +83,14 @@ class EventLoop(WorkerThread):
         super().__init__("event-loop", on_crash)
         self._loop = asyncio.new_event_loop()
 
-    def settle(self, call: Call) -> Settlement:
+    def serve(self, call: Call, executor: Executor) -> Attempt | None:
         """
-        Run ``call`` in the loop and return its settlement to the thread that waits for it.
+        Run ``call``, and the coroutines behind it at the executor's desk, while its thread waits.
 
         The thread is the slot: without it, all that was claimed ahead would run at once, each job with its connection.
+        Returns the first attempt that is no coroutine, for the thread to go on with.
         """
-        return asyncio.run_coroutine_threadsafe(self._run(call), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._serve(call, executor), self._loop).result()
 
     def work(self) -> None:
         """Run the loop until it is stopped."""
@@ -81,14 +104,24 @@ class EventLoop(WorkerThread):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self.join(_JOIN_SECONDS)
 
-    async def _run(self, call: Call) -> Settlement:
-        # A thread of its own for the job's synchronous parts: in asgiref's shared one, a transaction left open by one
-        # job would be entered by the next.
-        async with ThreadSensitiveContext() as context:
-            try:
-                settlement = await run_async(call)
-            except Exception as error:  # noqa: BLE001 - as in a thread
-                settlement = broken(call.job, error)
-            if context in SyncToAsync.context_to_thread_executor:
-                await sync_to_async(connections.close_all)()
-        return settlement
+    async def _serve(self, call: Call, executor: Executor) -> Attempt | None:
+        attempt: Attempt | None = call
+        while isinstance(attempt, Call) and attempt.is_async:
+            running = self._loop.create_task(_settled(attempt), context=contextvars.Context())
+            # Waited for, not awaited: a coroutine that cancels its own task must not cancel this one.
+            await asyncio.wait([running])
+            error = asyncio.CancelledError() if running.cancelled() else running.exception()
+            executor.finish(running.result() if error is None else broken(attempt.job, error))
+            attempt = executor.next_attempt()
+        return attempt
+
+
+async def _settled(call: Call) -> Settlement:
+    """Await a job's coroutine and clean up."""
+    # A thread of its own for the job's synchronous parts: in asgiref's shared one, a transaction left open by one job
+    # would be entered by the next.
+    async with ThreadSensitiveContext() as context:
+        settlement = await run_async(call)
+        if context in SyncToAsync.context_to_thread_executor:
+            await sync_to_async(connections.close_all)()
+    return settlement

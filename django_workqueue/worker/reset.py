@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
 
-from ..store.base import close_if_worn
+from ..store.base import close_if_worn, has_open_transaction
 
 
 class _Thread(threading.local):
@@ -58,7 +58,12 @@ def close_connections() -> None:
 
 def _is_entangled(connection: BaseDatabaseWrapper) -> bool:
     wants_autocommit = connection.settings_dict["AUTOCOMMIT"]
-    return connection.in_atomic_block or bool(connection.run_on_commit) or connection.autocommit != wants_autocommit
+    return (
+        connection.in_atomic_block
+        or bool(connection.run_on_commit)
+        or connection.autocommit != wants_autocommit
+        or has_open_transaction(connection)
+    )
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
