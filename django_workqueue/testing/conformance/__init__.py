@@ -1,0 +1,39 @@
+"""
+What a store must guarantee, as tests that any store can be held to.
+
+Mix ``StoreConformance`` into a Django ``TestCase`` and say how the store is made::
+
+    class TestMyStore(StoreConformance, TestCase):
+        def make_store(self):
+            return MyStore("default")
+"""
+
+from __future__ import annotations
+
+from .claiming import ClaimingConformance
+from .conservation import ConservationConformance
+from .enqueueing import EnqueueingConformance
+from .fencing import FencingConformance
+from .operating import OperatingConformance
+from .reaping import ReapingConformance
+from .settling import SettlingConformance
+from .stats import StatisticsConformance
+
+__all__ = ["StoreConformance"]
+
+
+class StoreConformance(
+    EnqueueingConformance,
+    ClaimingConformance,
+    FencingConformance,
+    SettlingConformance,
+    ReapingConformance,
+    OperatingConformance,
+    StatisticsConformance,
+    ConservationConformance,
+):
+    """
+    Every guarantee. Two hooks: ``make_store()`` must be given, ``advance(seconds)`` may be.
+
+    The store's tables must be empty at the start of each test, as in a ``TestCase``.
+    """

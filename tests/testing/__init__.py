@@ -1,0 +1,1 @@
+"""The helpers for users' tests, and the suite of guarantees."""
