@@ -115,6 +115,21 @@ def close_if_worn(connection: BaseDatabaseWrapper) -> None:
     connection.close_if_unusable_or_obsolete()
 
 
+def has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
+    """
+    Whether the driver is inside a transaction, also one that was begun by hand, of which Django knows nothing.
+
+    Left open, it swallows what the thread's next jobs write, and on SQLite it may keep every other worker from writing.
+    """
+    match connection.vendor:
+        case "sqlite":
+            return bool(connection.connection.in_transaction)
+        case "postgresql":
+            return bool(connection.connection.info.transaction_status)  # IDLE is 0
+        case _:
+            return False
+
+
 class Ear(Protocol):
     """A connection that hears notifications."""
 
