@@ -10,14 +10,18 @@ from .orm import OrmStore as Store
 __all__ = ["Store", "store_for"]
 
 
-def store_for(alias: str | None = None) -> Store:
-    """Return the store on the database ``alias``, by default the one that ``WORKQUEUE['DATABASE']`` names."""
+def store_for(alias: str | None = None, *, pooled: bool = False) -> Store:
+    """
+    Return the store on the database ``alias``, by default the one that ``WORKQUEUE['DATABASE']`` names.
+
+    ``pooled`` is for a worker behind a transaction pooler.
+    """
     alias = alias or get_settings().database
     match connections[alias].vendor:
         case "postgresql":
             from .postgresql import PostgresStore  # noqa: PLC0415 - psycopg is there only where PostgreSQL is used
 
-            return PostgresStore(alias)
+            return PostgresStore(alias, pooled=pooled)
         case "sqlite":
             from .sqlite import SqliteStore  # noqa: PLC0415 - beside its twin
 

@@ -32,10 +32,15 @@ class Literal(models.Value):
 
 
 class BaseStore:
-    """One database that holds a queue, as seen from one thread. Subclasses in this package add the statements."""
+    """
+    One database that holds a queue, as seen from one thread. Subclasses in this package add the statements.
 
-    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+    ``pooled`` says that a transaction pooler may stand in between, so that nothing can be left in a session.
+    """
+
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS, *, pooled: bool = False) -> None:
         self.alias = alias
+        self.pooled = pooled
         self._prepared: object = None
 
     @property

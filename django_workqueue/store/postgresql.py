@@ -28,7 +28,7 @@ from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .listening import CHANNEL, messages, open_ear
 from .orm import OrmStore
 from .reap import Lanes
-from .session import Session
+from .session import PooledSession, Session
 
 JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
 QUEUES = f"""
@@ -162,7 +162,7 @@ class PostgresStore(OrmStore):
         """Connect if need be, and pin the plans of each new connection."""
         is_new = super().prepare()
         if is_new:
-            self._session = Session(self.connection)
+            self._session = (PooledSession if self.pooled else Session)(self.connection)
         return is_new
 
     def notify(self, lanes: Lanes) -> None:

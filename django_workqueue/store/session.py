@@ -1,4 +1,4 @@
-"""A worker's own session on PostgreSQL: plans pinned, statements prepared once, rows read by psycopg alone."""
+"""A worker's own session on PostgreSQL: plans pinned, and rows read by psycopg alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.datetime import TimestamptzBinaryLoader
 
-# One round trip for all. READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a
-# race would raise instead of seeing the next job.
-PIN_PLANS = """
-SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-SET enable_mergejoin = off; SET jit = off; SET default_transaction_isolation = 'read committed'
-"""
+# READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a race would raise instead
+# of seeing the next job.
+PINNED = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+PIN_SESSION = "; ".join(
+    f"SET {name} = {value}" for name, value in {**PINNED, "default_transaction_isolation": "'read committed'"}.items()
+)
+PIN_TRANSACTION = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PINNED.items())
 
 
 class Session:
@@ -30,7 +38,7 @@ class Session:
         self._wrapper = wrapper
         self._connection: psycopg.Connection[Any] = wrapper.connection
         with wrapper.cursor() as cursor:
-            cursor.execute(PIN_PLANS)
+            cursor.execute(PIN_SESSION)
         self._cursor = psycopg.Cursor(self._connection)
         self._cursor.adapters.register_loader("timestamptz", TimestamptzBinaryLoader)
 
@@ -42,3 +50,24 @@ class Session:
         """Run a statement and return its rows. Errors are Django's, as from its own cursor."""
         with self._wrapper.wrap_database_errors:
             return self._cursor.execute(statement, parameters, prepare=True, binary=True).fetchall()
+
+
+class PooledSession(Session):
+    """
+    The same behind a transaction pooler, where the next statement may meet another server process.
+
+    Nothing may outlive a transaction, no setting and no prepared statement: the plans are pinned anew before each
+    statement, in the same message and so in the same transaction.
+    """
+
+    def __init__(self, wrapper: BaseDatabaseWrapper) -> None:
+        self._wrapper = wrapper
+        self._connection = wrapper.connection
+
+    def rows(self, statement: str, parameters: Mapping[str, Any] | None) -> list[Any]:
+        """Run a statement and return its rows. Errors are Django's, as from its own cursor."""
+        with self._wrapper.wrap_database_errors, psycopg.ClientCursor(self._connection) as cursor:
+            cursor.execute(f"{PIN_TRANSACTION}; {statement}", parameters)
+            while cursor.nextset():
+                pass
+            return cursor.fetchall()

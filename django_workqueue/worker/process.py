@@ -88,7 +88,8 @@ class WorkerProcess:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def _new_store(self) -> Store:
-        return store_for(self._options.database)
+        # Who does not listen may be behind a transaction pooler, which is why one would not.
+        return store_for(self._options.database, pooled=not self._options.listen)
 
     def _wait_for_database(self) -> bool:
         """Connect, waiting for a server that is not there yet. False when told to stop meanwhile."""
