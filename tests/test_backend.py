@@ -305,7 +305,7 @@ def test_attempt_that_no_exception_ended_has_an_exception_class_all_the_same(sto
     assert error.traceback == "Worker lost."
 
 
-@pytest.mark.parametrize("result_id", [str(uuid.uuid4()), "x", "", "0", "None"])
+@pytest.mark.parametrize("result_id", [pytest.param(str(uuid.uuid4()), id="unknown"), "x", "", "0", "None"])
 def test_unknown_or_malformed_id_does_not_exist(result_id):
     """Whatever is not the id of a job is answered with the one documented error (django/django PR#18627)."""
     with pytest.raises(TaskResultDoesNotExist):
