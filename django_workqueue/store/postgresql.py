@@ -41,11 +41,12 @@ WITH RECURSIVE walk(queue) AS (
 SELECT queue FROM walk WHERE queue IS NOT NULL
 """
 
-LANES = f"""
+
+# Two texts: a condition that may be absent is no condition of the index in a plan made once for all values.
+def _lanes(behind: str = "") -> str:
+    return f"""
 WITH RECURSIVE walk(tenant, step) AS (
-    (SELECT tenant, 1 FROM {JOB}
-     WHERE state = 'ready' AND queue = %(queue)s AND (%(after)s::text IS NULL OR tenant > %(after)s)
-     ORDER BY tenant LIMIT 1)
+    (SELECT tenant, 1 FROM {JOB} WHERE state = 'ready' AND queue = %(queue)s {behind} ORDER BY tenant LIMIT 1)
     UNION ALL
     SELECT (SELECT job.tenant FROM {JOB} job
             WHERE job.state = 'ready' AND job.queue = %(queue)s AND job.tenant > walk.tenant
@@ -54,6 +55,9 @@ WITH RECURSIVE walk(tenant, step) AS (
     FROM walk WHERE walk.tenant IS NOT NULL AND step < %(limit)s)
 SELECT tenant FROM walk WHERE tenant IS NOT NULL
 """
+
+
+LANES, LANES_BEHIND = _lanes(), _lanes("AND tenant > %(after)s")
 
 # Lanes in their turn, each in segments that begin at a mark: the index is entered behind the dead entries that an old
 # snapshot keeps at its head. ``chosen`` cuts the batch before the first job whose last lease lapsed, or to that job
@@ -186,7 +190,8 @@ class PostgresStore(OrmStore):
 
     def lanes(self, queue: str, *, after: str | None = None, limit: int = 1000) -> list[str]:
         """Return up to ``limit`` tenants with ready work in ``queue``, in order, beginning behind ``after``."""
-        return [tenant for (tenant,) in self._rows(LANES, {"queue": queue, "after": after, "limit": limit})]
+        statement = LANES if after is None else LANES_BEHIND
+        return [tenant for (tenant,) in self._rows(statement, {"queue": queue, "after": after, "limit": limit})]
 
     def claim(self, order: ClaimOrder) -> Claim:
         """See Claiming.claim. One statement; never waits for another worker."""
