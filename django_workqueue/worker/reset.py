@@ -67,7 +67,12 @@ def _is_entangled(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    """Throw a connection away with its state; Django's own close() would be put off to the end of the block."""
-    with contextlib.suppress(Exception):
-        connection.connection.close()
+    """
+    Throw a connection away with its state; Django's own close() would be put off to the end of the block.
+
+    Rolled back first: on SQLite a closed connection keeps its lock while a cursor of it lives, in a traceback say.
+    """
+    for end in (connection.connection.rollback, connection.connection.close):
+        with contextlib.suppress(Exception):
+            end()
     del connections[connection.alias]
