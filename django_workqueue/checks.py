@@ -164,7 +164,7 @@ def no_backend() -> Warning:
     """Say that nothing enqueues here."""
     return Warning(
         "No backend in TASKS is WorkQueueBackend, so no task is stored in the queue.",
-        hint="TASKS = {'default': {'BACKEND': 'django_workqueue.backend.WorkQueueBackend'}}",
+        hint="TASKS = {'default': {'BACKEND': 'django_workqueue.backend.WorkQueueBackend', 'QUEUES': []}}",
         id="django_workqueue.W001",
     )
 

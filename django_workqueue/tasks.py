@@ -70,14 +70,16 @@ class WorkTask(AnyTask):
         backend: str | None = None,
         tenant: str | None = None,
         max_attempts: int | None = None,
-        backoff: BackoffPolicy | timedelta | float | None = None,
-        retention: timedelta | float | None = None,
         dedupe_key: DedupeKey | None = None,
         dedupe_until: DedupeUntil | None = None,
         metadata: Mapping[str, Any] | None = None,
         job_id: UUID | None = None,
     ) -> WorkTask:
-        """Return a task that differs in what is given; None leaves a value as it is, ``metadata`` is added."""
+        """
+        Return a task that differs in what is given; None leaves a value as it is, ``metadata`` is added.
+
+        What is missing here, such as ``backoff``, is looked up on the declared task when the job has run.
+        """
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         if metadata is not None:
             given["metadata"] = {**self.metadata, **metadata}

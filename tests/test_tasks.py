@@ -55,7 +55,7 @@ def test_unknown_option_is_refused():
 @pytest.mark.parametrize("seconds", [60, 60.0, timedelta(minutes=1)])
 def test_durations_are_seconds_or_timedeltas(seconds):
     """One rule for every duration of the package."""
-    made = samples.add.using(retention=seconds, backoff=seconds)
+    made = task(retention=seconds, backoff=seconds)(samples.add.func)
 
     assert made.retention == timedelta(minutes=1)
     assert made.backoff == BackoffPolicy(base=timedelta(minutes=1))
@@ -63,14 +63,14 @@ def test_durations_are_seconds_or_timedeltas(seconds):
 
 def test_backoff_longer_than_the_default_cap_is_kept():
     """A base of an hour is no typing error: the cap goes up with it."""
-    assert samples.add.using(backoff=3600).backoff.exact(1) == timedelta(hours=1)
+    assert task(backoff=3600)(samples.add.func).backoff.exact(1) == timedelta(hours=1)
 
 
 @pytest.mark.parametrize("value", [-1, "60", True])
 def test_unusable_duration_is_refused(value):
     """Text, truth values and the past are no durations."""
     with pytest.raises(InvalidJobError, match="retention"):
-        samples.add.using(retention=value)
+        task(retention=value)(samples.add.func)
 
 
 def test_using_changes_a_copy():
@@ -134,7 +134,7 @@ def test_task_can_be_hashed_and_compared():
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="The backport's tasks cannot be pickled.")
 def test_task_survives_pickling():
     """Django 6.1 pickles tasks; ours bring their options along."""
-    varied = samples.send.using(run_after=timedelta(minutes=1), backoff=3)
+    varied = samples.send.using(run_after=timedelta(minutes=1), max_attempts=3)
 
     assert pickle.loads(pickle.dumps(varied)) == varied
 

@@ -39,6 +39,8 @@ class Session:
         self._connection: psycopg.Connection[Any] = wrapper.connection
         with wrapper.cursor() as cursor:
             cursor.execute(PIN_SESSION)
+        # Django turns preparing off for the connection; only this cursor asks for it, its own bind on the client.
+        self._connection.prepare_threshold = 5
         self._cursor = psycopg.Cursor(self._connection)
         self._cursor.adapters.register_loader("timestamptz", TimestamptzBinaryLoader)
 

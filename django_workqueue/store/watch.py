@@ -142,13 +142,15 @@ class Watching(Claiming):
         """Return the statistics of every queue in sight; ``workers_of`` tells how many live workers serve one."""
         rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
         jobs = Job.objects.using(self.alias)
+        ready = self.ready_queues()
         counts = {
-            "ready": self._capped(jobs.filter(state=Literal(JobState.READY.value))),
+            # One by one, as the index has them: behind another queue's backlog a few jobs must not read as none.
+            "ready": Counter({name: self._ready().filter(queue=name)[:COUNT_CAP].count() for name in ready}),
             "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
             "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
         }
-        names = {*rows, *self.ready_queues(), *(name for count in counts.values() for name in count)}
+        names = {*rows, *ready, *(name for count in counts.values() for name in count)}
         return [
             self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts) for name in sorted(names)
         ]
@@ -157,7 +159,7 @@ class Watching(Claiming):
         return QueueStats(
             queue=row.name,
             paused=row.paused_at is not None,
-            capped=frozenset(state for state, count in counts.items() if count.total() >= COUNT_CAP),
+            capped=frozenset(state for state, count in counts.items() if _is_capped(state, count, row.name)),
             oldest_age_seconds=self._oldest_age(row.name),
             workers=workers,
             done=row.done,
@@ -185,3 +187,8 @@ class Watching(Claiming):
             oldest = ready_at if oldest is None else min(oldest, ready_at)
             head = heads.filter(tenant=tenant, rank__gt=rank).first() or heads.filter(tenant__gt=tenant).first()
         return 0.0 if oldest is None else max(0.0, (self.now() - oldest).total_seconds())
+
+
+def _is_capped(state: str, counts: Counter[str], queue: str) -> bool:
+    """Whether a count stopped early: ready jobs are counted for each queue, the others over all of them together."""
+    return (counts[queue] if state == "ready" else counts.total()) >= COUNT_CAP
