@@ -91,7 +91,7 @@ def test_every_option_of_a_task_is_documented():
 
     assert set(first_cells(section(page, "task"))) == decorator_options()
     assert set(first_cells(section(page, "WorkTask"))) == of_one_job
-    assert using == decorator_options() - {"takes_context", "reject_on"} | of_one_job
+    assert using == decorator_options() - {"takes_context", "reject_on", "backoff", "retention"} | of_one_job
 
 
 @pytest.mark.parametrize(("heading", "owner"), [("Call", Call), ("BackoffPolicy", BackoffPolicy)])
