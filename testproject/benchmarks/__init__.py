@@ -1,0 +1,1 @@
+"""Runs that are too long for the test suite, and what they share."""

@@ -1,0 +1,1 @@
+"""Whole workers, started as processes and treated as badly as production does."""

@@ -1,0 +1,151 @@
+"""Tasks for workers to run. Each writes its start into the diary before anything else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, connection, transaction
+
+from django_workqueue import task
+
+from .diary import worker_diary
+
+
+def start(context, note=""):
+    """Write the start of this attempt."""
+    worker_diary().write("start", str(context.job_id), context.attempt, note)
+
+
+@task(takes_context=True)
+def record(context, note=""):
+    """Do nothing but leave a trace."""
+    start(context, note)
+    return note
+
+
+@task(takes_context=True)
+def nap(context, seconds, note=""):
+    """Run for a while."""
+    start(context, note)
+    time.sleep(seconds)
+
+
+@task(takes_context=True)
+def hold(context, gate="gate", error=""):
+    """Run until the test opens the gate, then return the attempt's number, or raise ``error``."""
+    start(context)
+    worker_diary().pass_gate(gate, context.attempt)
+    worker_diary().write("end", str(context.job_id), context.attempt)
+    if error:
+        raise ValueError(error)
+    return context.attempt
+
+
+@task(takes_context=True)
+async def record_async(context, note=""):
+    """Leave a trace from the event loop."""
+    start(context, note)
+
+
+@task(takes_context=True)
+def kill_own_worker(context):
+    """Kill the process that runs it, as running out of memory does."""
+    start(context)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@task(takes_context=True)
+def read_back(context, token):
+    """Return what the database answers to a question that only this job asks."""
+    start(context)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s", [token])
+        return cursor.fetchone()[0]
+
+
+@task(takes_context=True)
+def raise_after_commit(context):
+    """Register a hook that raises when the job leaves its own transaction."""
+    start(context)
+    with transaction.atomic():
+        Group.objects.create(name=str(context.job_id))
+        transaction.on_commit(_raise)
+
+
+@task(takes_context=True)
+def leave_hook_behind(context):
+    """Leave a transaction open with a hook in it that raises."""
+    start(context)
+    transaction.atomic().__enter__()
+    transaction.on_commit(_raise)
+
+
+@task(takes_context=True)
+def spoil_transaction(context):
+    """Catch an integrity error inside a transaction, go on in it, and fail."""
+    start(context)
+    with transaction.atomic():
+        Group.objects.create(pk=10_000, name="first")
+        try:
+            Group.objects.create(pk=10_000, name="second")
+        except IntegrityError:
+            list(Group.objects.all())
+
+
+@task(takes_context=True)
+def leave_transaction_broken(context):
+    """Break a transaction that nobody closes, and fail."""
+    start(context)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM no_such_table")
+
+
+@task(takes_context=True)
+def leave_own_transaction_open(context):
+    """Write in a transaction begun by hand, and forget it."""
+    start(context)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO auth_group (name) VALUES ('never committed')")
+
+
+@task(takes_context=True)
+def nest_transactions(context):
+    """Open a transaction of Django's inside one begun by hand, which no database allows."""
+    start(context)
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+    with transaction.atomic():
+        Group.objects.create(name="never created")
+
+
+@task(takes_context=True)
+def create_group(context, name):
+    """Write a row, committed at once."""
+    start(context)
+    Group.objects.create(name=name)
+
+
+@task(takes_context=True)
+def lose_connection(context, *, then_query):
+    """Let the server end the job's own session; with ``then_query`` the job notices, without it nobody does."""
+    start(context)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        own = cursor.fetchone()[0]
+    killer = connection.copy()
+    try:
+        with killer.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [own])
+    finally:
+        killer.close()
+    if then_query:
+        Group.objects.count()
+
+
+def _raise():
+    raise RuntimeError("raised by a hook")
