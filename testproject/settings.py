@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_workqueue",
     "testproject.shop",
+    "testproject.benchmarks",
 ]
 if django.VERSION < (6, 0):
     INSTALLED_APPS.append("django_tasks")

@@ -1,0 +1,1 @@
+"""The measured processes: ``python -m testproject.benchmarks.actors NAME OPTIONS``."""
