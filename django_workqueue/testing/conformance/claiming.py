@@ -69,6 +69,13 @@ class ClaimingConformance(ConformanceBase):
 
         assert [job.id for job in claimed] == [job.pk for job in jobs]
 
+    def test_longest_ready_comes_first(self) -> None:
+        """Work that is carried over is as old as it says, whatever its id."""
+        self.enqueue()
+        carried_over = self.enqueue(ready_at=self.store.now() - timedelta(hours=1))
+
+        assert self.claim_one().id == carried_over.pk
+
     def test_higher_priority_comes_first(self) -> None:
         """Priority orders a tenant's own jobs, over the whole range."""
         for priority in (0, -100, 100, 1, -1):
@@ -230,8 +237,9 @@ class ClaimingConformance(ConformanceBase):
         assert self.claim() == []
 
         self.advance(1)
+        due = self.live(job.pk).ready_at
         assert self.store.promote() == {(QUEUE, "acme")}
-        assert self.claim_one().ready_at == self.live(job.pk).ready_at
+        assert self.claim_one().ready_at == due
 
     def test_next_due_time_is_told(self) -> None:
         """A worker that knows it starts the job on time, and not at the next poll."""
