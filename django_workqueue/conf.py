@@ -20,6 +20,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from .domain.policies import BackoffPolicy
+from .exceptions import LONGEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,8 @@ def _seconds(value: Any) -> timedelta:
         raise ValueError("must be a timedelta or a number of seconds")  # noqa: TRY004 - one error for every bad value
     if duration < timedelta():
         raise ValueError("must not be negative")
+    if duration > LONGEST:
+        raise ValueError("must not be longer than a century")
     return duration
 
 

@@ -22,6 +22,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal
 
+LONGEST = timedelta(days=36_525)
+"""The longest duration that is taken anywhere, a century: past the year 9999 neither databases nor Python can count."""
+
 
 class WorkQueueError(Exception):
     """Base class of every error of this package."""
@@ -140,6 +143,6 @@ class RetryAfter(Exception):  # noqa: N818 - a signal that a task raises, not a 
 
     def __init__(self, delay: float | timedelta, message: str = "") -> None:
         self.delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
-        if self.delay < timedelta():
-            raise ValueError(f"RetryAfter needs a delay of zero or more, not {delay!r}.")
+        if not timedelta() <= self.delay <= LONGEST:
+            raise ValueError(f"RetryAfter needs a delay from zero to a century, in seconds, not {delay!r}.")
         super().__init__(message or f"Try again in {self.delay.total_seconds():g} s.")

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 
 from .domain.contract import DEFAULT_TASK_BACKEND_ALIAS, AnyTask, AnyTaskResult, Task
 from .domain.policies import BackoffPolicy
-from .exceptions import InvalidJobError
+from .exceptions import LONGEST, InvalidJobError
 from .lifecycle.enqueue import DedupeUntil, queue_name
 
 DedupeKey = str | Callable[..., str | None]
@@ -130,8 +130,8 @@ def _duration(name: str, given: Any) -> timedelta | None:
         return None
     if isinstance(given, int | float) and not isinstance(given, bool):
         given = timedelta(seconds=given)
-    if not isinstance(given, timedelta) or given < timedelta():
-        raise InvalidJobError(f"{name} is {given!r}. Pass a timedelta or a number of seconds, zero or more.")
+    if not isinstance(given, timedelta) or not timedelta() <= given <= LONGEST:
+        raise InvalidJobError(f"{name} is {given!r}. Pass a timedelta or seconds, from zero to a century.")
     return given
 
 

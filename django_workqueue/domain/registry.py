@@ -30,7 +30,7 @@ def resolve(path: str) -> AnyTask:
     present = get_settings().aliases.get(path, path)
     try:
         found = import_string(present)
-    except Exception as error:  # a module may raise anything while it is imported
+    except BaseException as error:  # a module may raise anything while it is imported, SystemExit too
         raise TaskNotRegisteredError(path, f"{type(error).__name__}: {error}") from error
     if not isinstance(found, Task):
         raise TaskNotRegisteredError(path, f"{present} is {type(found).__name__}, not a task")
@@ -49,7 +49,7 @@ class CallPlan:
 
     signature: inspect.Signature
     wants_ctx: bool
-    """Whether it names a ``ctx`` parameter that nobody else fills: one with a default belongs to whoever gave it."""
+    """Whether it names a ``ctx`` parameter that nobody else fills: another default than None belongs to an injector."""
 
 
 @cache
@@ -57,7 +57,7 @@ def call_plan(func: Callable[..., Any]) -> CallPlan:
     """Return how ``func`` is called."""
     signature = inspect.signature(func)
     parameter = signature.parameters.get(CONTEXT_PARAMETER)
-    wants_ctx = parameter is not None and parameter.default is parameter.empty
+    wants_ctx = parameter is not None and (parameter.default is parameter.empty or parameter.default is None)
     return CallPlan(signature, wants_ctx)
 
 

@@ -128,6 +128,12 @@ def interrupted(job: ClaimedJob, run_seconds: float) -> Settlement:
     return _settlement(job, None, Failed(kind=FailureKind.INTERRUPTED, message=message, run_seconds=run_seconds))
 
 
+def unrecordable(job: ClaimedJob) -> Settlement:
+    """Return the settlement of a job that succeeded, but whose success the database would not store."""
+    message = "The job succeeded, but its result could not be stored; see the worker's log."
+    return _settlement(job, None, Failed(kind=FailureKind.ERROR, message=message))
+
+
 async def _await(value: Any) -> Any:
     return await value
 

@@ -94,6 +94,10 @@ class BaseStore:
         """Whether ``error`` says that the database is away, as against a statement at fault."""
         return isinstance(error, OperationalError | InterfaceError)
 
+    def is_locked(self, error: Exception) -> bool:  # noqa: ARG002 - where rows are not locked, none can be
+        """Whether ``error`` says that another session held a row or a table for too long."""
+        return False
+
     def notify(self, lanes: set[tuple[str, str]]) -> None:
         """Wake workers for these (queue, tenant) pairs, where the database can. Call it outside any transaction."""
 

@@ -241,8 +241,13 @@ class PostgresStore(OrmStore):
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether the server is away: connection refused or lost, shutting down, starting up, or out of connections."""
-        state = getattr(error.__cause__, "sqlstate", None)
-        return state is None or state[:2] in {"08", "53", "57"}
+        state = _state(error)
+        # 57014 is a statement that took too long, which a reachable server said.
+        return state is None or (state[:2] in {"08", "53", "57"} and state != "57014")
+
+    def is_locked(self, error: Exception) -> bool:
+        """Whether another session held a row or a table for too long, or waited for one of ours in turn."""
+        return _state(error) in {"55P03", "40P01", "40001", "57014"}
 
     def _rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
         if self._session is not None and self._session.is_of(self.connection):
@@ -273,6 +278,11 @@ def _segments(lanes: Sequence[LaneTurn]) -> dict[str, list[Any]]:
             flat["ends"].append(segment.last_rank)
         flat["lasts"].append(len(flat["ranks"]))
     return flat
+
+
+def _state(error: Exception) -> str | None:
+    """Return the SQLSTATE that the server answered, None when it did not."""
+    return getattr(error.__cause__, "sqlstate", None)
 
 
 def _result(settlement: Settlement) -> str:

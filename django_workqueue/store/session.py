@@ -18,6 +18,9 @@ PINNED = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+    # A row or table that somebody holds must not hold up the worker's other work, nor its end.
+    "lock_timeout": "'1s'",
+    "statement_timeout": "'30s'",
 }
 PIN_SESSION = "; ".join(
     f"SET {name} = {value}" for name, value in {**PINNED, "default_transaction_isolation": "'read committed'"}.items()

@@ -43,8 +43,8 @@ class SqliteStore(OrmStore):
             return cursor.fetchone()[0] in {"wal", "memory"}
 
     def is_unavailable(self, error: Exception) -> bool:
-        """Whether the file cannot be opened or read, or stayed locked past the timeout; not a missing table."""
-        return "no such" not in str(error)
+        """Whether the file cannot be opened or read, or stayed locked past the timeout; not a statement at fault."""
+        return any(words in str(error) for words in ("locked", "unable to open", "disk I/O error", "closed database"))
 
 
 def _stamp(job: Job, now: datetime) -> None:

@@ -23,7 +23,7 @@ from .pace import Pace
 from .settler import Settler
 from .shutdown import StopRequest
 from .tally import Tally
-from .thread import Backoff
+from .thread import Backoff, log_failure
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -31,6 +31,8 @@ FLUSH_SECONDS = 0.01
 """How long an outcome may wait for others to be settled with."""
 STALE_SECONDS = 1.0
 """How long a claimed job may wait for a slot before it is given back."""
+GIVE_BACK_SECONDS = 5.0
+"""How long a worker that leaves tries to give its running jobs back when the database is away."""
 # A connection that broke may have left a claim that commits only now: the search for unknown leases is repeated.
 _SEARCH_AGAIN_SECONDS = 5.0
 
@@ -50,6 +52,8 @@ class Dispatcher:
         self._settler = Settler(store, worker, held=self.held, board=self.board, pace=self._pace, tally=tally)
         self._backoff = Backoff()
         self._woken = threading.Event()
+        # Off the board and not given back yet, for as long as the database is away.
+        self._returning: dict[int, list[ClaimedJob]] = defaultdict(list)
         self._claimed = 0
         self._walk_at = 0.0
         self._idle_walks = 0
@@ -75,7 +79,7 @@ class Dispatcher:
     def _round(self) -> None:
         self._connect()
         self._settler.settle()
-        self._release(self.board.unstarted(STALE_SECONDS), misjudged=True)
+        self._release(STALE_SECONDS)
         self.lanes.read_news()
         self._walk_if_due()
         self._claim()
@@ -84,14 +88,12 @@ class Dispatcher:
         """Run a step; whatever goes wrong is logged and backed off, and the next round begins anew."""
         try:
             step()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, backed off and tried again
             wait = self._backoff.failed()
-            level = logging.WARNING if isinstance(error, Error) else logging.ERROR
-            logger.log(
-                level, "The worker could not reach or use its database; next try in %.1f s.", wait, exc_info=True
-            )
+            log_failure(logger, error, "A round of the worker failed", wait)
             self._after_error()
-            self._stop.wait(wait)
+            pause = self._stop.wait_for_now if self._stop.requested else self._stop.wait
+            pause(wait)
             return False
         self._backoff.worked()
         return True
@@ -178,19 +180,19 @@ class Dispatcher:
 
     # -- giving back ---------------------------------------------------------------------------------------------
 
-    def _release(self, jobs: list[ClaimedJob], *, misjudged: bool = False) -> None:
-        """Give unstarted jobs back, their attempt not counted."""
-        if not jobs:
-            return
-        if misjudged:
+    def _release(self, older_than: float = 0.0) -> None:
+        """Give back, their attempt not counted, the jobs that have waited for a slot for ``older_than`` seconds."""
+        unstarted = self.board.unstarted(older_than)
+        if unstarted:
             self._pace.misjudged()
-        leases: dict[int, list[ClaimedJob]] = defaultdict(list)
-        for job in jobs:
-            leases[job.lease_id].append(job)
-        for lease_id, given in leases.items():
+        for job in unstarted:
+            self._returning[job.lease_id].append(job)
+        for lease_id, given in list(self._returning.items()):
             ids = [job.id for job in given]
-            settling.release(self._store, lease_id, ids, last=self.held.is_last(lease_id, ids))
-            self.held.settled(lease_id, ids)
+            with self.held.closing(lease_id, ids) as last:
+                settling.release(self._store, lease_id, ids, last=last)
+                self.held.settled(lease_id, ids)
+            del self._returning[lease_id]
             self.lanes.news.returned.extend({(job.queue, job.tenant) for job in given})
             self._claimed -= len(ids)
 
@@ -203,17 +205,18 @@ class Dispatcher:
             self._woken.wait(min(FLUSH_SECONDS * 5, max(0.0, deadline - time.monotonic())))
             self._woken.clear()
         self.board.close()
-        for _ in range(3):
-            if self._guarded(self._give_back_running):
+        until = time.monotonic() + GIVE_BACK_SECONDS
+        while not self._guarded(self._give_back_running):
+            if time.monotonic() >= until:
                 break
 
     def _give_back_unstarted(self) -> None:
         self._connect()
-        self._release(self.board.unstarted())
+        self._release()
 
     def _settle_connected(self) -> None:
         self._connect()
-        self._release(self.board.unstarted())
+        self._release()
         self._settler.settle()
 
     def _give_back_running(self) -> None:

@@ -15,7 +15,7 @@ from ..store import Store
 from ..store.watch import Beat
 from .held import HeldLeases
 from .shutdown import StopRequest
-from .thread import Backoff, WorkerThread
+from .thread import Backoff, WorkerThread, log_failure
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -47,9 +47,9 @@ class Heartbeat(WorkerThread):
         while not self._ended.wait(wait):
             try:
                 self._beat()
-            except Error:
+            except Error as error:
                 wait = min(backoff.failed(), get_settings().beat.total_seconds())
-                logger.warning("A heartbeat failed; next try in %.1f s.", wait, exc_info=True)
+                log_failure(logger, error, "A heartbeat failed", wait)
                 self._store.connection.close()
             else:
                 backoff.worked()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -24,6 +24,8 @@ class _Lease:
     valid_until: float
     """By the monotonic clock, and rather too early than too late."""
     outstanding: dict[UUID, ClaimedJob] = field(default_factory=dict)
+    closing: bool = False
+    spoilt: bool = False
 
 
 class HeldLeases:
@@ -32,7 +34,8 @@ class HeldLeases:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._leases: dict[int, _Lease] = {}
-        self._lost: deque[int] = deque(maxlen=_LOST_REMEMBERED)
+        # As an ordered set, oldest first.
+        self._lost: dict[int, None] = {}
 
     def add(self, jobs: Iterable[ClaimedJob], asked_at: float) -> None:
         """Note a claim's jobs. ``asked_at`` is the monotonic time before it: the lease cannot be older."""
@@ -46,11 +49,29 @@ class HeldLeases:
         lease = self._leases[job.lease_id] = _Lease(job.queue, length, asked_at + length)
         return lease
 
-    def is_last(self, lease_id: int, job_ids: Collection[UUID]) -> bool:
-        """Whether nothing but these jobs is left of the lease."""
+    @contextmanager
+    def closing(self, lease_id: int, job_ids: Collection[UUID]) -> Iterator[bool]:
+        """
+        Settle these jobs in the block, which is told whether nothing else is left of the lease.
+
+        Meanwhile the heartbeat leaves the lease out: one that the settling statement removes would look lost to it.
+        """
         with self._lock:
             lease = self._leases.get(lease_id)
-            return lease is not None and lease.outstanding.keys() <= set(job_ids)
+            last = lease is not None and not lease.spoilt and lease.outstanding.keys() <= set(job_ids)
+            if lease is not None:
+                lease.closing = last
+        try:
+            yield last
+        finally:
+            if lease is not None:
+                lease.closing = False
+
+    def spoil(self, lease_id: int) -> None:
+        """Note that a job was left to this lease, which must lapse and not be removed with the last of the others."""
+        with self._lock:
+            if lease := self._leases.get(lease_id):
+                lease.spoilt = True
 
     def settled(self, lease_id: int, job_ids: Iterable[UUID]) -> None:
         """Note that these jobs need the lease no more."""
@@ -68,9 +89,9 @@ class HeldLeases:
             return [job for lease in self._leases.values() for job in lease.outstanding.values()]
 
     def queues(self) -> dict[int, str]:
-        """Return the held leases' ids with their queues."""
+        """Return the ids of the leases that are to be renewed, with their queues."""
         with self._lock:
-            return {pk: lease.queue for pk, lease in self._leases.items()}
+            return {pk: lease.queue for pk, lease in self._leases.items() if not lease.closing}
 
     def renewed(self, lease_ids: Iterable[int], asked_at: float) -> None:
         """Note that these leases were renewed by a statement sent at monotonic time ``asked_at``."""
@@ -84,12 +105,17 @@ class HeldLeases:
         with self._lock:
             for pk in lease_ids:
                 self._leases.pop(pk, None)
-                self._lost.append(pk)
+                self._remember(pk)
 
     def refused(self, lease_id: int) -> None:
         """Remember a lease that did not hold for one of its jobs any more; for others it may."""
         with self._lock:
-            self._lost.append(lease_id)
+            self._remember(lease_id)
+
+    def _remember(self, lease_id: int) -> None:
+        self._lost[lease_id] = None
+        if len(self._lost) > _LOST_REMEMBERED:
+            del self._lost[next(iter(self._lost))]
 
     def known(self) -> set[int]:
         """

@@ -6,8 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from django.db import Error
+from datetime import timedelta
 
 from ..conf import get_settings
 from ..lifecycle import operate
@@ -17,11 +16,14 @@ from ..store import Store
 from .lanes import News
 from .shutdown import StopRequest
 from .tally import Tally
-from .thread import WorkerThread
+from .thread import WorkerThread, log_failure
 
 logger = logging.getLogger("django_workqueue.worker")
 
 FLUSH_SECONDS = 5.0
+PROMOTE_SECONDS = 1.0
+"""Longest time between two looks at what is due: a job enqueued with a shorter delay may be as much late."""
+LOCKED_SECONDS = 0.25
 SWEEP_SECONDS = 60.0
 PRUNE_BATCH = 1000
 
@@ -77,23 +79,24 @@ class Maintenance(WorkerThread):
         try:
             self._store.prepare()
             wait = chore.run()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and must not stop the other chores
             wait = min(self._poll_seconds, 1.0)
-            level = logging.WARNING if isinstance(error, Error) else logging.ERROR
-            logger.log(level, "Could not %s; next try in %.1f s.", chore.name, wait, exc_info=True)
+            log_failure(logger, error, f"Could not {chore.name}", wait)
             self._store.connection.close()
         chore.due = time.monotonic() + wait
 
     def _promote(self) -> float:
-        lanes = self._store.promote()
-        if lanes:
+        due = self._store.next_due()
+        if due is None or due > timedelta():
+            return PROMOTE_SECONDS if due is None else min(due.total_seconds(), PROMOTE_SECONDS)
+        if lanes := self._store.promote():
             # Their due times may lie before the marks of this worker's own lanes.
             self._news.returned.extend(lanes)
             self._wake()
             notify(self._store, lanes)
             return 0.0
-        due = self._store.next_due()
-        return self._poll_seconds if due is None else min(max(0.0, due.total_seconds()), self._poll_seconds)
+        # Due, but in somebody's hands: another worker's for an instant, or a person's for an hour.
+        return LOCKED_SECONDS
 
     def _reap(self) -> float:
         reclaimed = reap(self._store)
@@ -121,6 +124,7 @@ class Maintenance(WorkerThread):
         minutes = self._tally.minutes()
         if minutes:
             self._store.write_minutes(minutes)
+            self._tally.written(minutes)
         return FLUSH_SECONDS
 
     def _prune(self) -> float:
@@ -132,5 +136,5 @@ class Maintenance(WorkerThread):
         try:
             self._store.prepare()
             self._flush()
-        except Error:
+        except Exception:
             logger.warning("The last statistics could not be written.", exc_info=True)

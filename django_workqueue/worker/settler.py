@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError
 
 from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
 from ..lifecycle import settle as settling
-from ..lifecycle.run import interrupted
+from ..lifecycle.run import interrupted, unrecordable
 from ..store import Store
 from .board import Board
 from .held import HeldLeases
 from .pace import Pace
 from .tally import Tally
+
+logger = logging.getLogger("django_workqueue.worker")
 
 
 class Settler:
@@ -56,20 +62,64 @@ class Settler:
         if self._may_be_settled and self._leases:
             self._skip_recorded()
         for lease_id, settlements in list(self._leases.items()):
-            done = [each for each in settlements.values() if isinstance(each.outcome, Succeeded)]
-            if done:
-                self._complete(lease_id, done)
-            for settlement in [each for each in settlements.values() if not isinstance(each.outcome, Succeeded)]:
-                self._fail(settlement)
+            self._settle_lease(lease_id, list(settlements.values()))
+
+    def _settle_lease(self, lease_id: int, settlements: Sequence[Settlement]) -> None:
+        """Write a lease's outcomes; one that cannot be written must not hold up the others, nor the worker."""
+        done = [each for each in settlements if isinstance(each.outcome, Succeeded)]
+        failed = [each for each in settlements if not isinstance(each.outcome, Succeeded)]
+        if done and not self._try(partial(self._complete, lease_id, done), done):
+            for settlement in done:
+                if not self._try(partial(self._complete, lease_id, [settlement]), [settlement]):
+                    self._record_as_failed(settlement)
+        for settlement in failed:
+            if not self._try(partial(self._fail, settlement), [settlement]):
+                self._give_up(settlement)
+
+    def _try(self, write: Callable[[], None], settlements: Sequence[Settlement]) -> bool:
+        """
+        Write, and return whether that can be counted as done with.
+
+        A lost connection is the dispatcher's affair; a lock that somebody holds keeps the outcomes for another round.
+        """
+        try:
+            write()
+        except Exception as error:
+            if isinstance(error, DatabaseError | InterfaceError) and self._store.is_unavailable(error):
+                raise
+            if self._store.is_locked(error):
+                logger.warning("%d outcomes wait for a row that another session holds.", len(settlements))
+                return True
+            logger.error(  # noqa: TRY400 - without the text: databases quote the row, with the job's arguments in it
+                "%d outcomes could not be recorded: %s.",
+                len(settlements),
+                type(error).__name__,
+                extra={"job_ids": [str(each.job.id) for each in settlements]},
+            )
+            logger.debug("What the database said:", exc_info=True)
+            return False
+        return True
+
+    def _record_as_failed(self, settlement: Settlement) -> None:
+        """Turn a success that no database would store into a failure that it does."""
+        failed = unrecordable(settlement.job)
+        self._keep(failed)
+        if not self._try(partial(self._fail, failed), [failed]):
+            self._give_up(failed)
+
+    def _give_up(self, settlement: Settlement) -> None:
+        """Leave a job to its lease, which is not renewed any more: the reaper records it as lost."""
+        self._held.spoil(settlement.job.lease_id)
+        self._forget(settlement.job.lease_id, [settlement.job.id])
 
     def _keep(self, settlement: Settlement) -> None:
         self._leases[settlement.job.lease_id][settlement.job.id] = settlement
 
     def _complete(self, lease_id: int, done: Sequence[Settlement]) -> None:
         ids = [each.job.id for each in done]
-        last = self._held.is_last(lease_id, ids)
-        refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
-        self._forget(lease_id, ids)
+        with self._held.closing(lease_id, ids) as last:
+            refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
+            self._forget(lease_id, ids)
         refused_ids = {job.id for job in refused}
         self._tally.add_done([each for each in done if each.job.id not in refused_ids] if refused else done)
         for job in refused:
@@ -77,9 +127,9 @@ class Settler:
 
     def _fail(self, settlement: Settlement) -> None:
         job = settlement.job
-        last = self._held.is_last(job.lease_id, [job.id])
-        decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
-        self._forget(job.lease_id, [job.id])
+        with self._held.closing(job.lease_id, [job.id]) as last:
+            decision = settling.fail(self._store, settlement, worker=self._worker, last=last)
+            self._forget(job.lease_id, [job.id])
         if decision is None:
             self._refuse(job)
         else:

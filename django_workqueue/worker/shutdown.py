@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+LEAVE_SECONDS = 5.0
+"""How long a worker that was told twice may still take to give its jobs back."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -21,7 +24,8 @@ class StopRequest:
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
         self._event = threading.Event()
-        self.now = False
+        self._now = threading.Event()
+        self._finished = threading.Event()
         self.crashed = False
 
     @property
@@ -29,21 +33,32 @@ class StopRequest:
         """Whether the worker is to stop."""
         return self._event.is_set()
 
+    @property
+    def now(self) -> bool:
+        """Whether running jobs are not to be waited for any more."""
+        return self._now.is_set()
+
     def request(self) -> None:
         """Ask once more for a stop."""
-        self.now = self.requested
+        if self.requested:
+            self._now.set()
         self._event.set()
         self.wake()
 
     def crash(self) -> None:
         """Stop at once, and say by the exit code that it was not in order."""
-        self.crashed = self.now = True
+        self.crashed = True
+        self._now.set()
         self._event.set()
         self.wake()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a request, and return whether there is one."""
         return self._event.wait(seconds)
+
+    def wait_for_now(self, seconds: float) -> bool:
+        """Wait for the second request, and return whether there is one."""
+        return self._now.wait(seconds)
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -61,6 +76,7 @@ class StopRequest:
         try:
             yield
         finally:
+            self._finished.set()
             for number, handler in previous.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(previous_fd)
@@ -72,3 +88,6 @@ class StopRequest:
                 for number in received:
                     if number in SIGNALS:
                         self.request()
+                if self.now and not self._finished.wait(LEAVE_SECONDS):
+                    # The database does not answer, and whoever asked twice does not want to wait for it.
+                    os._exit(1)

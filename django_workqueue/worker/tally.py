@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
+
+from django.utils import timezone
 
 from ..domain.outcomes import Bury, Decision, Settlement
 from ..models import QueueMinute
@@ -41,7 +44,7 @@ class Tally:
 
     def add_done(self, settlements: Sequence[Settlement]) -> None:
         """Count successes."""
-        now = datetime.now(UTC)
+        now = timezone.now()
         with self._lock:
             for settlement in settlements:
                 self._minute(settlement, now).done += 1
@@ -52,7 +55,7 @@ class Tally:
         """Count a failed attempt with what was decided."""
         died = isinstance(decision, Bury)
         with self._lock:
-            minute, counts = self._minute(settlement, datetime.now(UTC)), self._counts[settlement.job.queue]
+            minute, counts = self._minute(settlement, timezone.now()), self._counts[settlement.job.queue]
             minute.failed += 1
             counts.failed += 1
             minute.dead += died
@@ -65,7 +68,7 @@ class Tally:
         self._changed.add(key)
         minute = self._minutes[key]
         minute.runs[_bucket(settlement.outcome.run_seconds)] += 1
-        minute.waits[_bucket(_waited(settlement, now))] += 1
+        minute.waits[_bucket(_waited(settlement))] += 1
         return minute
 
     def take_counts(self) -> dict[str, QueueCounts]:
@@ -84,14 +87,20 @@ class Tally:
                 mine.dead += more.dead
 
     def minutes(self) -> list[QueueMinute]:
-        """Return the rollups that changed since the last time, whole, and forget minutes that are over."""
-        this_minute = datetime.now(UTC).replace(second=0, microsecond=0)
+        """Return the rollups that changed since they were last written, whole."""
         with self._lock:
-            rows = [self._row(key) for key in sorted(self._changed)]
-            self._changed.clear()
-            for key in [key for key in self._minutes if key[0] < this_minute]:
-                del self._minutes[key]
-        return rows
+            return [self._row(key) for key in sorted(self._changed)]
+
+    def written(self, rows: Iterable[QueueMinute]) -> None:
+        """Note that these rollups are stored, and forget the minutes that are over."""
+        this_minute = timezone.now().replace(second=0, microsecond=0)
+        with self._lock:
+            for row in rows:
+                key = (row.minute, row.queue, row.task)
+                if _is_same(row, self._row(key)):
+                    self._changed.discard(key)
+                if row.minute < this_minute and key not in self._changed:
+                    del self._minutes[key]
 
     def _row(self, key: tuple[datetime, str, str]) -> QueueMinute:
         (minute, queue, task), counts = key, self._minutes[key]
@@ -108,16 +117,19 @@ class Tally:
         )
 
 
+def _is_same(row: QueueMinute, other: QueueMinute) -> bool:
+    """Whether nothing was counted between the two."""
+    return (row.done, row.failed) == (other.done, other.failed)
+
+
 def _bucket(seconds: float) -> int:
     """Return the number of the histogram bucket: the count of bits of the whole milliseconds."""
     return min(max(0, int(seconds * 1000)).bit_length(), _BUCKETS - 1)
 
 
-def _waited(settlement: Settlement, now: datetime) -> float:
+def _waited(settlement: Settlement) -> float:
     """Return how long the job was ready before it ran; for charts only, so the worker's clock will do."""
-    ready_at = settlement.job.ready_at
-    aware = ready_at if ready_at.tzinfo else ready_at.astimezone()
-    return (now - aware).total_seconds() - settlement.outcome.run_seconds
+    return time.time() - settlement.job.ready_at.timestamp() - settlement.outcome.run_seconds
 
 
 def memory_bytes() -> int:

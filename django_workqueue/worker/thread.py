@@ -7,6 +7,8 @@ import random
 import threading
 from collections.abc import Callable
 
+from django.db import Error
+
 from .reset import close_connections
 
 logger = logging.getLogger("django_workqueue.worker")
@@ -37,6 +39,18 @@ class WorkerThread(threading.Thread):
     def work(self) -> None:
         """Do its work until it is told to stop."""
         raise NotImplementedError
+
+
+def log_failure(log: logging.Logger, error: Exception, what: str, wait: float) -> None:
+    """
+    Log that something failed and is tried again: a database's error as a warning, any other as a fault of ours.
+
+    The first line only, and the rest at DEBUG: databases quote the row that failed, with the job's arguments in it.
+    """
+    level = logging.WARNING if isinstance(error, Error) else logging.ERROR
+    first_line = (str(error).splitlines() or [""])[0]
+    log.log(level, "%s (%s: %s); next try in %.1f s.", what, type(error).__name__, first_line, wait)
+    log.debug("%s:", what, exc_info=error)
 
 
 class Backoff:
