@@ -1,0 +1,1 @@
+"""The pure floor: policies, encoding, rotation, without a database."""
