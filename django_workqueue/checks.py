@@ -67,6 +67,7 @@ def check_database(*, databases: Sequence[str] | None = None, **_kwargs: Any) ->
         messages.append(vendor_unsupported(alias, connection.vendor))
     store = store_for(alias)
     if isinstance(store, SqliteStore):
+        messages += [sqlite_local_times(alias)] if not django_settings.USE_TZ else []
         messages += [sqlite_not_immediate(alias)] if not store.begins_as_writer() else []
         messages += [sqlite_without_wal(alias)] if not store.has_write_ahead_log() else []
     return messages
@@ -193,6 +194,15 @@ def vendor_unsupported(alias: str, vendor: str) -> Warning:
         f"The queue's database {alias!r} is {vendor}, which is not tested.",
         hint="PostgreSQL is for production, SQLite for one machine.",
         id="django_workqueue.W004",
+    )
+
+
+def sqlite_local_times(alias: str) -> Warning:
+    """Say that leases are judged by a clock that jumps."""
+    return Warning(
+        f"The SQLite database {alias!r} stores local times, as USE_TZ is False.",
+        hint="When the clocks change, every lease lapses at once or none does for an hour. Set USE_TZ = True.",
+        id="django_workqueue.W007",
     )
 
 

@@ -41,8 +41,8 @@ class WorkTask(AnyTask):
     """Whose work it is. Tenants with work take turns."""
     max_attempts: int | None = None
     """None takes the queue's MAX_ATTEMPTS. Fixed on the job when it is enqueued."""
-    backoff: BackoffPolicy | None = None
-    """None takes the queue's."""
+    backoff: BackoffPolicy | timedelta | None = None
+    """A first delay, to double within the queue's BACKOFF_CAP, or a whole policy; None takes the queue's."""
     reject_on: tuple[type[BaseException], ...] = ()
     """Exceptions after which another attempt is pointless: the job goes straight to the dead letters."""
     retention: timedelta | None = None
@@ -118,11 +118,8 @@ def _call(call: Any) -> Call:
     )
 
 
-def _backoff(given: Any) -> BackoffPolicy | None:
-    if given is None or isinstance(given, BackoffPolicy):
-        return given
-    base = _duration("backoff", given)
-    return None if base is None else BackoffPolicy(base=base, cap=max(base, BackoffPolicy().cap))
+def _backoff(given: Any) -> BackoffPolicy | timedelta | None:
+    return given if isinstance(given, BackoffPolicy) else _duration("backoff", given)
 
 
 def _duration(name: str, given: Any) -> timedelta | None:

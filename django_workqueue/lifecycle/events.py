@@ -40,7 +40,7 @@ def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskRes
     The result is made only if somebody listens. Django's own receivers do not count: they write a log record for every
     job, and ours are written to ``django_workqueue.*``.
     """
-    if not _somebody_listens(signal, tuple(entry[0] for entry in signal.receivers)):
+    if not is_listened_to(signal):
         return
     sender = type(task.get_backend())
     try:
@@ -50,6 +50,11 @@ def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskRes
     else:
         # Robust: Django logs a receiver that raises, and the job goes on.
         signal.send_robust(sender, task_result=result)
+
+
+def is_listened_to(signal: Signal) -> bool:
+    """Whether a receiver has connected that is not the contract's own."""
+    return _somebody_listens(signal, tuple(entry[0] for entry in signal.receivers))
 
 
 @lru_cache(maxsize=16)

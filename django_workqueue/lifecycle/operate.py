@@ -45,12 +45,15 @@ class Requeued:
     refused: list[Refusal] = field(default_factory=list)
 
 
-def requeue(ids: Iterable[UUID], *, attempts: int | None = None, database: str | None = None) -> Requeued:
+def requeue(
+    ids: Iterable[UUID], *, attempts: int | None = None, tenant: str | None = None, database: str | None = None
+) -> Requeued:
     """
     Put dead letters back to ready, each with ``attempts`` further tries (by default its queue's MAX_ATTEMPTS).
 
     Id, history and keys stay. Each is a transaction of its own; one that cannot come back is refused by name and does
-    not stop the others. Raises InvalidJobError when ``attempts`` is not from 1 to 32767.
+    not stop the others. With ``tenant``, another tenant's are not found. Raises InvalidJobError when ``attempts`` is
+    not from 1 to 32767.
     """
     if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
         raise InvalidJobError(f"attempts is {attempts!r}. It must be from 1 to {MAX_ATTEMPTS}.")
@@ -58,7 +61,7 @@ def requeue(ids: Iterable[UUID], *, attempts: int | None = None, database: str |
     lanes = set()
     for job_id in ids:
         try:
-            job = store.requeue(job_id, attempts=attempts or _attempts_of(store, job_id))
+            job = store.requeue(job_id, attempts=attempts or _attempts_of(store, job_id), tenant=tenant)
         except (JobNotFoundError, DuplicateJobError) as error:
             done.refused.append(Refusal(job_id, str(error)))
             continue
@@ -74,12 +77,21 @@ def _attempts_of(store: Store, job_id: UUID) -> int:
     return get_settings().queue(queue or "").max_attempts
 
 
-def discard(ids: Iterable[UUID], *, database: str | None = None) -> list[UUID]:
-    """Delete dead letters with their failures, and return the ids that were there."""
+def dead_letters(
+    *, tenant: str | None = None, queue: str | None = None, limit: int = 50, database: str | None = None
+) -> list[DeadLetter]:
+    """Return up to ``limit`` dead letters, oldest first: of one tenant or of all, of one queue or of all."""
+    letters = DeadLetter.objects.using(store_for(database).alias).order_by("died_at", "id")
+    given = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
+    return list(letters.filter(**given)[:limit])
+
+
+def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None) -> list[UUID]:
+    """Delete dead letters with their failures, and return the ids that were there, with ``tenant`` only that one's."""
     store, done = store_for(database), []
     for job_id in ids:
         try:
-            store.discard(job_id)
+            store.discard(job_id, tenant=tenant)
         except JobNotFoundError:
             continue
         done.append(job_id)

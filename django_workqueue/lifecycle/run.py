@@ -10,10 +10,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
 from ..conf import get_settings
@@ -26,7 +27,7 @@ from ..domain.registry import check_fit, resolve, wants_context, with_context
 from ..domain.states import FailureKind
 from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
 from ..store import Store
-from .events import announce, job_fields
+from .events import announce, is_listened_to, job_fields
 from .results import load, of_attempt
 
 logger = logging.getLogger("django_workqueue.run")
@@ -54,7 +55,8 @@ class Call(NamedTuple):
 
 def broken(job: ClaimedJob, error: BaseException) -> Settlement:
     """Return the settlement of a job around which something raised that no task's code is to blame for."""
-    logger.error("Job %s of %s could not be run.", job.id, job.task, exc_info=error, extra=job_fields(job))
+    # The class alone: the text, which may quote arguments, is in the failure's row.
+    logger.error("Job %s of %s could not be run: %s.", job.id, job.task, type(error).__name__, extra=job_fields(job))
     return _settlement(job, None, _failed(error, FailureKind.ERROR))
 
 
@@ -100,7 +102,7 @@ def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = cont
             value = call.task.func(*call.args, **call.kwargs)
             if inspect.isawaitable(value):
                 value = async_to_sync(_await)(value)
-        outcome: Succeeded | Failed = _succeeded(value, begun)
+        outcome: Succeeded | Failed = _succeeded(value, begun, keep=bool(_retention(call.job, call.task)))
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)
     return _settlement(call.job, call.task, outcome)
@@ -108,10 +110,16 @@ def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = cont
 
 async def run_async(call: Call) -> Settlement:
     """Await the task in this event loop, as ``run``. Nothing that it raises passes; cancellation from outside does."""
+    if call.metadata:
+        restore_trace(call.metadata)
+    # In a thread, as receivers may use the ORM, and so does the description of a job that failed before.
+    if is_listened_to(task_started):
+        await sync_to_async(_begin)(call)
     begun = time.monotonic()
-    _begin(call)
     try:
-        outcome: Succeeded | Failed = _succeeded(await call.task.func(*call.args, **call.kwargs), begun)
+        outcome: Succeeded | Failed = _succeeded(
+            await call.task.func(*call.args, **call.kwargs), begun, keep=bool(_retention(call.job, call.task))
+        )
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
         if current is not None and current.cancelling():
@@ -171,8 +179,8 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
     )
 
 
-def _succeeded(value: Any, begun: float) -> Succeeded:
-    if value is None:
+def _succeeded(value: Any, begun: float, *, keep: bool) -> Succeeded:
+    if value is None or not keep:
         return Succeeded("null", time.monotonic() - begun)
     result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
@@ -184,8 +192,11 @@ def _plain(value: Any) -> Any:
 
     Arguments are held to more: a result is only read, and a job must not die of having returned a tuple or an enum.
     """
-    if isinstance(value, str):
-        return str.__str__(value)
+    if isinstance(value, bool) or value is None:
+        return value
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return plain.__str__(value) if plain is str else plain(value)
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if isinstance(value, Mapping):
@@ -228,7 +239,18 @@ def _storable(text_of: Callable[[], str], most: int) -> str:
 
 
 def _settlement(job: ClaimedJob, task: AnyTask | None, outcome: Succeeded | Failed) -> Settlement:
-    policy = get_settings().queue(job.queue)
-    backoff: BackoffPolicy | None = getattr(task, "backoff", None)
-    retention: timedelta | None = getattr(task, "retention", None)
-    return Settlement(job, outcome, backoff or policy.backoff, policy.retention if retention is None else retention)
+    return Settlement(job, outcome, _backoff(job, task), _retention(job, task))
+
+
+def _backoff(job: ClaimedJob, task: AnyTask | None) -> BackoffPolicy:
+    """Return the task's own backoff: a whole policy, or a first delay that goes into the queue's policy."""
+    policy = get_settings().queue(job.queue).backoff
+    own: BackoffPolicy | timedelta | None = getattr(task, "backoff", None)
+    if isinstance(own, timedelta):
+        return replace(policy, base=own, cap=max(own, policy.cap))
+    return own or policy
+
+
+def _retention(job: ClaimedJob, task: AnyTask | None) -> timedelta:
+    own: timedelta | None = getattr(task, "retention", None)
+    return get_settings().queue(job.queue).retention if own is None else own

@@ -17,10 +17,13 @@ from ..domain.registry import resolve
 from ..domain.states import DeathReason, FailureKind
 from ..exceptions import LeaseLostError, TaskNotRegisteredError
 from ..store import Store
-from .events import announce, announce_death, announce_loss, job_fields
+from .events import announce, announce_death, announce_loss, is_listened_to, job_fields
 from .results import of_attempt
 
 logger = logging.getLogger("django_workqueue.settle")
+
+PUT_OFF_AT_LEAST = timedelta(seconds=1)
+"""Time between two looks for a task that no worker knows; without a backoff the job would spin through the fleet."""
 
 
 def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> list[ClaimedJob]:
@@ -30,9 +33,10 @@ def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker:
     ``last`` says that the lease covers nothing else any more.
     """
     settled = store.complete(lease_id, done, worker=worker, last=last)
-    for settlement in done:
-        if settlement.job.id in settled:
-            _announce_finish(store, settlement, worker)
+    if is_listened_to(task_finished):
+        for settlement in done:
+            if settlement.job.id in settled:
+                _announce_finish(store, settlement, worker)
     return [settlement.job for settlement in done if settlement.job.id not in settled]
 
 
@@ -43,7 +47,8 @@ def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> De
         return None
     _log_failure(settlement, decision)
     if isinstance(decision, Bury):
-        _announce_finish(store, settlement, worker)
+        if is_listened_to(task_finished):
+            _announce_finish(store, settlement, worker)
         _announce_death(settlement, decision)
     return decision
 
@@ -92,7 +97,7 @@ def _put_off(store: Store, settlement: Settlement) -> Decision:
     times, since = store.put_off_since(job.id, job.attempts)
     if since is not None and store.now() - since >= get_settings().unknown_task_patience:
         return Bury(DeathReason.UNKNOWN_TASK)
-    return Retry(settlement.backoff.delay(times + 1, job.id), counted=False)
+    return Retry(max(settlement.backoff.delay(times + 1, job.id), PUT_OFF_AT_LEAST), counted=False)
 
 
 def _log_failure(settlement: Settlement, decision: Decision) -> None:

@@ -32,15 +32,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Queue",
             fields=[
-                (
-                    "name",
-                    models.CharField(max_length=100, primary_key=True, serialize=False, verbose_name="name"),
-                ),
+                ("name", models.CharField(max_length=100, primary_key=True, serialize=False, verbose_name="name")),
                 ("paused_at", models.DateTimeField(blank=True, null=True, verbose_name="paused")),
-                (
-                    "paused_by",
-                    models.CharField(blank=True, default="", max_length=150, verbose_name="paused by"),
-                ),
+                ("paused_by", models.CharField(blank=True, default="", max_length=150, verbose_name="paused by")),
                 ("done", models.BigIntegerField(default=0, verbose_name="done")),
                 ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.BigIntegerField(default=0, verbose_name="died")),
@@ -57,10 +51,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Worker",
             fields=[
-                (
-                    "id",
-                    models.CharField(max_length=200, primary_key=True, serialize=False, verbose_name="id"),
-                ),
+                ("id", models.CharField(max_length=200, primary_key=True, serialize=False, verbose_name="id")),
                 ("name", models.CharField(max_length=100, verbose_name="name")),
                 ("host", models.CharField(max_length=255, verbose_name="host")),
                 ("pid", models.IntegerField(verbose_name="process id")),
@@ -100,19 +91,10 @@ class Migration(migrations.Migration):
                 ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
                 ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
                 ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
-                (
-                    "max_attempts",
-                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
-                ),
+                ("max_attempts", models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed")),
                 ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
-                (
-                    "dedupe_key",
-                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
-                ),
-                (
-                    "dedupe_until_start",
-                    models.BooleanField(default=False, verbose_name="key is free at start"),
-                ),
+                ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
+                ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -175,10 +157,7 @@ class Migration(migrations.Migration):
                         verbose_name="kind",
                     ),
                 ),
-                (
-                    "error_class",
-                    models.CharField(blank=True, default="", max_length=300, verbose_name="error class"),
-                ),
+                ("error_class", models.CharField(blank=True, default="", max_length=300, verbose_name="error class")),
                 ("message", models.TextField(blank=True, default="", verbose_name="message")),
                 ("traceback", models.TextField(blank=True, default="", verbose_name="traceback")),
                 ("worker", models.CharField(max_length=200, verbose_name="worker")),
@@ -205,19 +184,10 @@ class Migration(migrations.Migration):
                 ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
                 ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
                 ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
-                (
-                    "max_attempts",
-                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
-                ),
+                ("max_attempts", models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed")),
                 ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
-                (
-                    "dedupe_key",
-                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
-                ),
-                (
-                    "dedupe_until_start",
-                    models.BooleanField(default=False, verbose_name="key is free at start"),
-                ),
+                ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
+                ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -279,19 +249,10 @@ class Migration(migrations.Migration):
                 ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
                 ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
                 ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
-                (
-                    "max_attempts",
-                    models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed"),
-                ),
+                ("max_attempts", models.PositiveSmallIntegerField(default=5, verbose_name="attempts allowed")),
                 ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
-                (
-                    "dedupe_key",
-                    models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key"),
-                ),
-                (
-                    "dedupe_until_start",
-                    models.BooleanField(default=False, verbose_name="key is free at start"),
-                ),
+                ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
+                ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -348,9 +309,7 @@ class Migration(migrations.Migration):
                         name="dwq_job_ready",
                     ),
                     models.Index(
-                        condition=models.Q(("state", "scheduled")),
-                        fields=["ready_at"],
-                        name="dwq_job_scheduled",
+                        condition=models.Q(("state", "scheduled")), fields=["ready_at"], name="dwq_job_scheduled"
                     ),
                     models.Index(condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"),
                 ],
@@ -367,7 +326,14 @@ class Migration(migrations.Migration):
                         name="dwq_job_leased_has_lease",
                     ),
                     models.UniqueConstraint(
-                        condition=models.Q(("dedupe_key__isnull", False)),
+                        condition=models.Q(
+                            ("dedupe_key__isnull", False),
+                            models.Q(
+                                ("dedupe_until_start", False),
+                                models.Q(("state", "leased"), _negated=True),
+                                _connector="OR",
+                            ),
+                        ),
                         fields=("queue", "tenant", "dedupe_key"),
                         name="dwq_job_dedupe",
                     ),

@@ -35,7 +35,7 @@ class JobColumns(models.Model):
     max_attempts = models.PositiveSmallIntegerField(_("attempts allowed"), default=5)
     interruptions = models.PositiveSmallIntegerField(_("interruptions"), default=0)
     dedupe_key = models.CharField(_("dedupe key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the unique index leaves it out
-    dedupe_until_start = models.BooleanField(_("key is free at start"), default=False)
+    dedupe_until_start = models.BooleanField(_("key is free while leased"), default=False)
     enqueued_at = models.DateTimeField(_("enqueued"), db_default=Now())
     metadata = models.TextField(_("metadata"), default="{}")
     last_error = models.TextField(_("last error"), blank=True, default="")

@@ -70,7 +70,7 @@ class Job(JobColumns):
             ),
             models.UniqueConstraint(
                 fields=("queue", "tenant", "dedupe_key"),
-                condition=Q(dedupe_key__isnull=False),
+                condition=Q(dedupe_key__isnull=False) & (Q(dedupe_until_start=False) | ~Q(state="leased")),
                 name="dwq_job_dedupe",
             ),
         )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.models.expressions import Expression
 from django.utils import timezone
 
@@ -93,6 +94,12 @@ class BaseStore:
     def is_unavailable(self, error: Exception) -> bool:
         """Whether ``error`` says that the database is away, as against a statement at fault."""
         return isinstance(error, OperationalError | InterfaceError)
+
+    def _unheld(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Lock these rows as they are read, passing over those that another session holds; where rows can be locked."""
+        if self.connection.features.has_select_for_update_skip_locked:
+            return rows.select_for_update(skip_locked=True, of=("self",))
+        return rows
 
     def is_locked(self, error: Exception) -> bool:  # noqa: ARG002 - where rows are not locked, none can be
         """Whether ``error`` says that another session held a row or a table for too long."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Case, F, QuerySet, Value, When
+from django.db.models import F, QuerySet
 
 from ..domain.outcomes import ClaimedJob
 from ..domain.rotation import LaneTurn
@@ -69,7 +69,6 @@ class Claiming(BaseStore):
                 state=JobState.LEASED,
                 lease=lease,
                 attempts=F("attempts") + 1,
-                dedupe_key=Case(When(dedupe_until_start=True, then=Value(None)), default=F("dedupe_key")),
             )
         return Claim([_claimed(job, lease.pk) for job in picked], cut=len(picked) < len(found))
 
@@ -91,13 +90,8 @@ class Claiming(BaseStore):
             if room <= 0:
                 break
             ready = self._ready().filter(queue=order.queue, tenant=lane.tenant).order_by("rank", "ready_at", "id")
-            picked += self._locked(ready)[:room]
+            picked += self._unheld(ready)[:room]
         return picked
-
-    def _locked(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        if self.connection.features.has_select_for_update_skip_locked:
-            return jobs.select_for_update(skip_locked=True)
-        return jobs
 
     def _open_lease(self, order: ClaimOrder) -> Lease:
         now = self.now()

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.db.models import F
 
+from ..domain.states import JobState
 from ..exceptions import WorkQueueError
 from ..models import DeadLetter, FinishedJob, Job, Queue
 from .base import BaseStore
@@ -61,25 +63,41 @@ class Enqueueing(BaseStore):
             for _ in range(_TRIES):
                 if not waiting:
                     break
-                waiting = self._insert_once(waiting, answers)
+                waiting = self._insert_once(waiting, answers, given_ids)
             else:
                 raise WorkQueueError(f"The dedupe key {waiting[0].dedupe_key!r} kept changing hands. Enqueue again.")
             self._make_room(pk for pk in given_ids if not answers[pk].duplicate)
         return list(_in_order(jobs, answers))
 
-    def _insert_once(self, jobs: Sequence[Job], answers: dict[UUID, Stored]) -> list[Job]:
+    def _insert_once(self, jobs: Sequence[Job], answers: dict[UUID, Stored], given_ids: frozenset[UUID]) -> list[Job]:
         """Try every job once, note the answers found, and return the jobs that still have none."""
+        clashing = [job for job in jobs if job.pk in given_ids and not self._insert_given(job, answers)]
+        clashing += self._insert_new([job for job in jobs if job.pk not in given_ids], answers)
+        live = {job.pk: job for job in self._live(job.pk for job in clashing)}
+        holders = self._holders(clashing)
+        for job in clashing:
+            if holder := live.get(job.pk) or holders.get((job.queue, job.tenant, job.dedupe_key)):
+                answers[job.pk] = Stored(holder, duplicate=True)
+        return [job for job in clashing if job.pk not in answers]
+
+    def _insert_given(self, job: Job, answers: dict[UUID, Stored]) -> bool:
+        """Insert a job whose id its caller chose: only the insert itself can tell ours from another's of that id."""
+        try:
+            with self.transaction():
+                job.save(using=self.alias, force_insert=True)
+        except IntegrityError:
+            return False
+        answers[job.pk] = Stored(job, duplicate=False)
+        return True
+
+    def _insert_new(self, jobs: Sequence[Job], answers: dict[UUID, Stored]) -> list[Job]:
+        """Insert jobs of ids that nobody else can have, and return those whose key clashed."""
         # In one order for all callers: two batches with the same keys would wait for each other in a ring.
         ordered = sorted(jobs, key=lambda job: (job.queue, job.tenant, job.dedupe_key or str(job.pk)))
         Job.objects.using(self.alias).bulk_create(ordered, batch_size=BATCH, ignore_conflicts=True)
         stored = {job.pk: job for job in self._live(job.pk for job in jobs)}
-        clashing = [job for job in jobs if job.pk not in stored]
         answers.update((pk, Stored(job, duplicate=False)) for pk, job in stored.items())
-        holders = self._holders(clashing)
-        for job in clashing:
-            if holder := holders.get((job.queue, job.tenant, job.dedupe_key)):
-                answers[job.pk] = Stored(holder, duplicate=True)
-        return [job for job in clashing if job.pk not in answers]
+        return [job for job in jobs if job.pk not in stored]
 
     def _live(self, ids: Iterable[UUID]) -> Iterable[Job]:
         for some in _batches(ids):
@@ -93,6 +111,7 @@ class Enqueueing(BaseStore):
         holders = {}
         for (queue, tenant), keys in lanes.items():
             lane = Job.objects.using(self.alias).filter(queue=queue, tenant=tenant)
+            lane = lane.exclude(dedupe_until_start=True, state=JobState.LEASED)
             for some in _batches(keys):
                 holders.update({(queue, tenant, job.dedupe_key): job for job in lane.filter(dedupe_key__in=some)})
         return holders
@@ -112,10 +131,11 @@ class Enqueueing(BaseStore):
 
     def count_duplicates(self, counts: dict[str, int]) -> None:
         """Add to each queue's counter of suppressed duplicates."""
-        names = list(counts)
-        Queue.objects.using(self.alias).bulk_create((Queue(name=name) for name in names), ignore_conflicts=True)
+        rows = Queue.objects.using(self.alias)
+        # In name order, as the workers' counters are: two that add to the same queues never wait in a ring.
+        rows.bulk_create((Queue(name=name) for name in sorted(counts)), ignore_conflicts=True)
         for name, count in sorted(counts.items()):
-            Queue.objects.using(self.alias).filter(name=name).update(duplicates=F("duplicates") + count)
+            rows.filter(name=name).update(duplicates=F("duplicates") + count)
 
 
 def _batches(values: Iterable[T]) -> Iterator[list[T]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Model, Q, Value
+from django.db.models import F, Model, Q, QuerySet, Value
 
+from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
 from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker
 from .base import BaseStore
@@ -36,14 +37,15 @@ class Pruned:
 class Operating(BaseStore):
     """Deliberate acts on single rows, and pruning in small batches."""
 
-    def requeue(self, job_id: UUID, *, attempts: int) -> Job:
+    def requeue(self, job_id: UUID, *, attempts: int, tenant: str | None = None) -> Job:
         """
         Put a dead letter back as a ready job with ``attempts`` further tries; id, history and key stay.
 
-        Raises JobNotFoundError, or DuplicateJobError when a live job has the same id or dedupe key.
+        With ``tenant``, another tenant's is not found. Raises JobNotFoundError, or DuplicateJobError when a live job
+        has the same id or dedupe key.
         """
         with self.transaction():
-            letters = DeadLetter.objects.using(self.alias).filter(pk=job_id)
+            letters = self._dead_letters(job_id, tenant)
             if self.connection.features.has_select_for_update:
                 letters = letters.select_for_update()
             letter = letters.first()
@@ -57,11 +59,16 @@ class Operating(BaseStore):
             letters.delete()
         return job
 
+    def _dead_letters(self, job_id: UUID, tenant: str | None) -> QuerySet[DeadLetter]:
+        letters = DeadLetter.objects.using(self.alias).filter(pk=job_id)
+        return letters if tenant is None else letters.filter(tenant=tenant)
+
     def _insert_unless_live(self, job: Job) -> None:
         """Insert without breaking the transaction on a clash, and tell a clash by the row that is there afterwards."""
         clash = Q(pk=job.pk)
         if job.dedupe_key is not None:
-            clash |= Q(queue=job.queue, tenant=job.tenant, dedupe_key=job.dedupe_key)
+            free = Q(dedupe_until_start=True, state=JobState.LEASED)
+            clash |= Q(queue=job.queue, tenant=job.tenant, dedupe_key=job.dedupe_key) & ~free
         holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
         if holder is None:
             Job.objects.using(self.alias).bulk_create([job], ignore_conflicts=True)
@@ -70,10 +77,10 @@ class Operating(BaseStore):
             holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
         raise DuplicateJobError(job.pk, holder)
 
-    def discard(self, job_id: UUID) -> None:
-        """Delete a dead letter with its failures. Raises JobNotFoundError."""
+    def discard(self, job_id: UUID, *, tenant: str | None = None) -> None:
+        """Delete a dead letter with its failures, unless it is not ``tenant``'s. Raises JobNotFoundError."""
         with self.transaction():
-            deleted, _ = DeadLetter.objects.using(self.alias).filter(pk=job_id).delete()
+            deleted, _ = self._dead_letters(job_id, tenant).delete()
             if not deleted:
                 raise JobNotFoundError(job_id)
             Failure.objects.using(self.alias).filter(job_id=job_id).delete()
@@ -110,20 +117,23 @@ class Operating(BaseStore):
 
     def _prune_finished(self, batch: int) -> int:
         over = FinishedJob.objects.using(self.alias).filter(expires_at__lte=self.clock()).order_by("expires_at")
-        ids = list(over.values_list("pk", flat=True)[:batch])
-        return self._prune_jobs(FinishedJob, ids)
+        return self._prune_jobs(over, batch)
 
     def _prune_dead(self, batch: int, retention: timedelta) -> int:
         over = DeadLetter.objects.using(self.alias).filter(died_at__lte=self.now() - retention).order_by("died_at")
-        ids = list(over.values_list("pk", flat=True)[:batch])
-        return self._prune_jobs(DeadLetter, ids)
+        return self._prune_jobs(over, batch)
 
-    def _prune_jobs(self, model: type[FinishedJob | DeadLetter], ids: Collection[UUID]) -> int:
-        """Delete by id, never by a wide condition: the lock and the statement stay short however much there is."""
-        if not ids:
-            return 0
+    def _prune_jobs(self, over: QuerySet[Any], batch: int) -> int:
+        """
+        Delete by id, never by a wide condition: the lock and the statement stay short however much there is.
+
+        A row that somebody holds, enqueueing its id anew say, is left for the next round instead of waited for.
+        """
         with self.transaction():
-            count, _ = model._default_manager.using(self.alias).filter(pk__in=ids).delete()
+            ids = list(self._unheld(over).values_list("pk", flat=True)[:batch])
+            if not ids:
+                return 0
+            count: int = over.model._default_manager.using(self.alias).filter(pk__in=ids).delete()[0]
             again = set(Job.objects.using(self.alias).filter(pk__in=ids).values_list("pk", flat=True))
             Failure.objects.using(self.alias).filter(job_id__in=[pk for pk in ids if pk not in again]).delete()
         return count

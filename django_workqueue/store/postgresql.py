@@ -59,6 +59,19 @@ SELECT tenant FROM walk WHERE tenant IS NOT NULL
 
 LANES, LANES_BEHIND = _lanes(), _lanes("AND tenant > %(after)s")
 
+# The heads of all lanes and levels, one descent each: the index has the oldest job of a level in front.
+OLDEST_AGE = f"""
+WITH RECURSIVE head(tenant, rank, ready_at) AS (
+    (SELECT tenant, rank, ready_at FROM {JOB} WHERE state = 'ready' AND queue = %(queue)s
+     ORDER BY tenant, rank, ready_at LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM head CROSS JOIN LATERAL (
+        SELECT tenant, rank, ready_at FROM {JOB}
+        WHERE state = 'ready' AND queue = %(queue)s AND (tenant, rank) > (head.tenant, head.rank)
+        ORDER BY tenant, rank, ready_at LIMIT 1) next)
+SELECT coalesce(extract(epoch FROM statement_timestamp() - min(ready_at)), 0)::float8 FROM head
+"""
+
 # Lanes in their turn, each in segments that begin at a mark: the index is entered behind the dead entries that an old
 # snapshot keeps at its head. ``chosen`` cuts the batch before the first job whose last lease lapsed, or to that job
 # alone. MATERIALIZED: without the fence the locking subquery may run again and lock more rows than the limit.
@@ -90,19 +103,21 @@ opened AS (
            statement_timestamp() + least(%(lease)s, %(max_lease)s), statement_timestamp() + %(max_lease)s
     WHERE EXISTS (SELECT FROM chosen)
     RETURNING id)
-UPDATE {JOB} SET state = 'leased', lease_id = (SELECT id FROM opened), attempts = attempts + 1,
-                 dedupe_key = CASE WHEN dedupe_until_start THEN NULL ELSE dedupe_key END
+UPDATE {JOB} SET state = 'leased', lease_id = (SELECT id FROM opened), attempts = attempts + 1
 WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 RETURNING {", ".join(CLAIMED_COLUMNS)}, (SELECT count(*) FROM picked)
 """
 
 # The delete proves ownership: a reaper that came first has taken the jobs from under this lease.
+# The lease is locked before its jobs, as the reaper locks them, or the two could wait for each other; KEY SHARE lets a
+# renewal pass.
 _GONE = f"""
+fence AS MATERIALIZED (
+    SELECT id FROM {LEASE} WHERE id = %(lease)s AND expires_at > statement_timestamp() FOR KEY SHARE),
 gone AS (
     DELETE FROM {JOB} USING unnest(%(ids)s::uuid[], %(results)s::text[], %(runs)s::float8[], %(kept)s::float8[])
         AS done(id, result, run_seconds, kept_seconds)
-    WHERE {JOB}.id = done.id AND lease_id = %(lease)s
-      AND EXISTS (SELECT FROM {LEASE} WHERE id = %(lease)s AND expires_at > statement_timestamp())
+    WHERE {JOB}.id = done.id AND lease_id = (SELECT id FROM fence)
     RETURNING {", ".join(f"{JOB}.{name}" for name in COPIED)}, done.result, done.run_seconds, done.kept_seconds),
 closed AS (
     DELETE FROM {LEASE} WHERE id = %(lease)s AND %(last)s AND expires_at > statement_timestamp())"""
@@ -238,6 +253,11 @@ class PostgresStore(OrmStore):
         """See Reaping.next_due."""
         rows = self._rows(NEXT_DUE)
         return timedelta(seconds=rows[0][0]) if rows else None
+
+    def _oldest_age(self, queue: str) -> float:
+        """See Watching._oldest_age. One statement."""
+        age: float = self._rows(OLDEST_AGE, {"queue": queue})[0][0]
+        return max(0.0, age)
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether the server is away: connection refused or lost, shutting down, starting up, or out of connections."""

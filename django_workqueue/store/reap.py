@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,11 +11,14 @@ from django.db.models import Min, QuerySet
 
 from ..domain.outcomes import Bury, Decision, Failed
 from ..domain.states import DeathReason, FailureKind, JobState
-from ..models import Job, Lease
+from ..models import Failure, Job, Lease
 from .base import Literal
-from .settle import Settling
+from .settle import PUT_BACK, Settling, new_failure, put_back
 
 Lanes = set[tuple[str, str]]
+
+MOST_JOBS = 200
+"""Jobs taken back in one transaction, or as many as the lease that passes this number covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,13 @@ class Reaping(Settling):
         """
         with self.transaction():
             expired = Lease.objects.using(self.alias).expired(self.clock()).order_by("pk")
-            return self._reclaim(list(self._locked_leases(expired)[:limit]), judge, _kind_of_lapse)
+            return self._reclaim(list(self._unheld(expired)[:limit]), judge, _kind_of_lapse)
 
     def adopt(self, workers: Collection[str], judge: Judge) -> list[Reclaimed]:
         """Take back at once what these workers, known to be gone, held. Attempts count, no backoff applies."""
         with self.transaction():
             held = Lease.objects.using(self.alias).filter(worker__in=workers).order_by("pk")
-            return self._reclaim(list(self._locked_leases(held)), judge, lambda _lease: FailureKind.ADOPTED)
+            return self._reclaim(list(self._unheld(held)), judge, lambda _lease: FailureKind.ADOPTED)
 
     def rescue_orphans(self, *, limit: int = 100) -> int:
         """
@@ -82,8 +84,12 @@ class Reaping(Settling):
         leases = Lease.objects.using(self.alias).values("pk")
         with self.transaction():
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
-            ids = list(self._locked_jobs(orphans).values_list("pk", flat=True)[:limit])
-            return Job.objects.using(self.alias).filter(pk__in=ids).update(state=JobState.READY, lease=None)
+            ids = list(self._unheld(orphans).values_list("pk", flat=True)[:limit])
+            return (
+                Job.objects.using(self.alias)
+                .filter(pk__in=ids)
+                .update(state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting())
+            )
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes."""
@@ -91,7 +97,7 @@ class Reaping(Settling):
         if not due.exists():
             return set()
         with self.transaction():
-            rows = list(self._locked_jobs(due).values_list("pk", "queue", "tenant")[:limit])
+            rows = list(self._unheld(due).values_list("pk", "queue", "tenant")[:limit])
             Job.objects.using(self.alias).filter(pk__in=[pk for pk, _, _ in rows]).update(state=JobState.READY)
         return {(queue, tenant) for _, queue, tenant in rows}
 
@@ -105,66 +111,72 @@ class Reaping(Settling):
     def _scheduled(self) -> QuerySet[Job]:
         return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
 
-    def _locked_jobs(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        if self.connection.features.has_select_for_update_skip_locked:
-            return jobs.select_for_update(skip_locked=True, of=("self",))
-        return jobs
-
     def _reclaim(
         self, leases: Sequence[Lease], judge: Judge, kind_of: Callable[[Lease], FailureKind]
     ) -> list[Reclaimed]:
-        jobs = self._jobs_by_lease(lease.pk for lease in leases)
+        reclaimed: list[Reclaimed] = []
+        emptied: list[int] = []
         now = self.now()
-        reclaimed = [
-            self._reclaim_job(job, lease, kind_of(lease), judge, now, shared=len(jobs[lease.pk]) > 1)
-            for lease in leases
-            for job in jobs[lease.pk]
-        ]
-        Lease.objects.using(self.alias).filter(pk__in=[lease.pk for lease in leases]).delete()
+        for lease in leases:
+            # The rest is for the next pass: a long transaction would hold up whoever waits for these rows.
+            if len(reclaimed) >= MOST_JOBS:
+                break
+            reclaimed += self._reclaim_lease(lease, kind_of(lease), judge, now)
+            emptied.append(lease.pk)
+        Lease.objects.using(self.alias).filter(pk__in=emptied).delete()
         return reclaimed
 
-    def _jobs_by_lease(self, lease_ids: Iterable[int]) -> dict[int, list[Job]]:
-        """Return the jobs under these leases, waiting for whoever is settling one at this moment."""
+    def _reclaim_lease(self, lease: Lease, kind: FailureKind, judge: Judge, now: datetime) -> list[Reclaimed]:
+        jobs = self._jobs_of(lease)
+        failed = Failed(kind=kind, message=_explain(kind, lease), run_seconds=(now - lease.acquired_at).total_seconds())
+        failures, returning, reclaimed = [], [], []
+        for job in jobs:
+            job.lapses += 1
+            job.last_error = failed.summary
+            decision = judge(_lapse(job, kind, shared=len(jobs) > 1))
+            failures.append(new_failure(job, lease.pk, failed, decision, worker=lease.worker, now=now))
+            reclaimed.append(_reclaimed(job, lease, kind, decision))
+            if isinstance(decision, Bury):
+                self._bury(job, decision.reason, now)
+            else:
+                put_back(job, decision, now)
+                returning.append(job)
+        Failure.objects.using(self.alias).bulk_create(failures)
+        self._free_taken_keys(returning)
+        Job.objects.using(self.alias).bulk_update(returning, PUT_BACK)
+        return reclaimed
+
+    def _jobs_of(self, lease: Lease) -> list[Job]:
+        """Return the jobs under a lease, waiting for whoever is settling one at this moment."""
         # In no order: with sorts ruled out it would be had from the primary key, by a walk through the whole backlog.
-        jobs = Job.objects.using(self.alias).filter(lease__in=list(lease_ids)).order_by()
+        jobs = Job.objects.using(self.alias).filter(lease=lease.pk).order_by()
         if self.connection.features.has_select_for_update:
             jobs = jobs.select_for_update(of=("self",))
-        found: dict[int, list[Job]] = defaultdict(list)
-        for job in sorted(jobs, key=lambda job: job.pk):
-            if job.lease_id is not None:
-                found[job.lease_id].append(job)
-        return found
+        return sorted(jobs, key=lambda job: job.pk)
 
-    def _reclaim_job(
-        self, job: Job, lease: Lease, kind: FailureKind, judge: Judge, now: datetime, *, shared: bool
-    ) -> Reclaimed:
-        job.lapses += 1
-        lapse = Lapse(job.pk, job.queue, job.attempts, job.max_attempts, job.lapses, shared, kind)
-        decision = judge(lapse)
-        failed = Failed(
-            kind=kind,
-            message=_explain(kind, lease),
-            run_seconds=(now - lease.acquired_at).total_seconds(),
-        )
-        answer = Reclaimed(
-            job_id=job.pk,
-            task=job.task,
-            queue=job.queue,
-            tenant=job.tenant,
-            worker=lease.worker,
-            kind=kind,
-            attempts=job.attempts,
-            died=decision.reason if isinstance(decision, Bury) else None,
-            last_error=failed.summary,
-        )
-        self._record_failure(job, lease.pk, failed, decision, worker=lease.worker, now=now)
-        job.last_error = failed.summary
-        self._carry_out(job, decision, now)
-        return answer
+
+def _lapse(job: Job, kind: FailureKind, *, shared: bool) -> Lapse:
+    return Lapse(job.pk, job.queue, job.attempts, job.max_attempts, job.lapses, shared, kind)
+
+
+def _reclaimed(job: Job, lease: Lease, kind: FailureKind, decision: Decision) -> Reclaimed:
+    return Reclaimed(
+        job_id=job.pk,
+        task=job.task,
+        queue=job.queue,
+        tenant=job.tenant,
+        worker=lease.worker,
+        kind=kind,
+        attempts=job.attempts,
+        died=decision.reason if isinstance(decision, Bury) else None,
+        last_error=job.last_error,
+    )
 
 
 def _kind_of_lapse(lease: Lease) -> FailureKind:
-    return FailureKind.CAPPED if lease.expires_at >= lease.deadline_at else FailureKind.LAPSED
+    # One that was never renewed is of a worker that was lost at once, also where the cap is no longer than the lease.
+    capped = lease.expires_at >= lease.deadline_at and lease.renewed_at > lease.acquired_at
+    return FailureKind.CAPPED if capped else FailureKind.LAPSED
 
 
 def _explain(kind: FailureKind, lease: Lease) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Least
 
 from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
@@ -57,10 +57,16 @@ class Settling(BaseStore):
             if job is None:
                 return False
             now = self.now()
-            self._record_failure(job, lease_id, failed, decision, worker=worker, now=now)
+            new_failure(job, lease_id, failed, decision, worker=worker, now=now).save(using=self.alias)
             job.last_error = failed.summary
             job.lapses = 0
-            self._carry_out(job, decision, now, interrupted=failed.kind is FailureKind.INTERRUPTED)
+            job.interruptions += failed.kind is FailureKind.INTERRUPTED
+            if isinstance(decision, Bury):
+                self._bury(job, decision.reason, now)
+            else:
+                put_back(job, decision, now)
+                self._free_taken_keys([job])
+                job.save(using=self.alias, update_fields=PUT_BACK)
             self._close(lease_id, last=last)
         return True
 
@@ -82,7 +88,7 @@ class Settling(BaseStore):
         with self.transaction():
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
             # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
-            ids = list(self._locked_leases(unknown).values_list("pk", flat=True))
+            ids = list(self._unheld(unknown).values_list("pk", flat=True))
             count = self._unclaim(Job.objects.using(self.alias).filter(lease__in=ids)) if ids else 0
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
         return count
@@ -136,24 +142,21 @@ class Settling(BaseStore):
         # An earlier job of the same id may have left failures, and has used up its own patience.
         enqueued_at = Job.objects.using(self.alias).filter(pk=job_id).values("enqueued_at")
         times = Failure.objects.using(self.alias).filter(job_id=job_id, attempt=attempt, kind=FailureKind.UNKNOWN_TASK)
-        times = times.filter(failed_at__gte=enqueued_at)
-        stamps = list(times.order_by("id").values_list("failed_at", flat=True))
-        return len(stamps), stamps[0] if stamps else None
+        found = times.filter(failed_at__gte=enqueued_at).aggregate(count=Count("pk"), since=Min("failed_at"))
+        return found["count"], found["since"]
 
     # -- shared steps --------------------------------------------------------------------------------------------
 
     def _held(self, lease_id: int, job_ids: Collection[UUID]) -> QuerySet[Job]:
         """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be."""
         alive = Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock())
-        if not alive.exists():
+        # The lease before its jobs, as the reaper locks them: neither waits for the other in a ring.
+        if self.connection.features.has_select_for_update:
+            alive = alive.select_for_update()
+        if not alive.values_list("pk"):
             return Job.objects.using(self.alias).none()
         held = Job.objects.using(self.alias).filter(pk__in=job_ids, lease=lease_id)
         return held.select_for_update() if self.connection.features.has_select_for_update else held
-
-    def _locked_leases(self, leases: QuerySet[Lease]) -> QuerySet[Lease]:
-        if self.connection.features.has_select_for_update_skip_locked:
-            return leases.select_for_update(skip_locked=True)
-        return leases
 
     def _close(self, lease_id: int, *, last: bool) -> None:
         """Remove a lease that covers nothing more. One that lapsed stays: the reaper finds its jobs by it."""
@@ -161,46 +164,61 @@ class Settling(BaseStore):
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
     def _unclaim(self, jobs: QuerySet[Job]) -> int:
-        return jobs.update(state=JobState.READY, lease=None, attempts=F("attempts") - 1)
-
-    def _record_failure(
-        self, job: Job, lease_id: int, failed: Failed, decision: Decision, *, worker: str, now: datetime
-    ) -> None:
-        Failure.objects.using(self.alias).create(
-            job_id=job.pk,
-            attempt=job.attempts,
-            kind=failed.kind,
-            error_class=failed.error_class,
-            message=failed.message,
-            traceback=failed.traceback,
-            worker=worker,
-            lease_id=lease_id,
-            started_at=now - timedelta(seconds=failed.run_seconds),
-            failed_at=now,
-            next_try_at=now + decision.delay if isinstance(decision, Retry) else None,
+        return jobs.update(
+            state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting()
         )
 
-    def _carry_out(self, job: Job, decision: Decision, now: datetime, *, interrupted: bool = False) -> None:
-        """Put ``job`` back or bury it, with whatever was changed on the instance."""
-        if isinstance(decision, Bury):
-            self._bury(job, decision.reason, now)
-            return
-        job.lease = None
-        job.state = JobState.SCHEDULED if decision.delay else JobState.READY
-        if decision.delay:
-            job.ready_at = now + decision.delay
-        if not decision.counted:
-            job.attempts -= 1
-        if interrupted:
-            job.interruptions += 1
-        changed = ["lease", "state", "attempts", "interruptions", "lapses", "last_error"]
-        if decision.delay:
-            changed.append("ready_at")
-        job.save(using=self.alias, update_fields=changed)
+    def _key_when_waiting(self) -> Case:
+        """Return the key with which a job may wait again: one that was free at its start may be another's by now."""
+        rivals = Job.objects.using(self.alias).filter(
+            queue=OuterRef("queue"), tenant=OuterRef("tenant"), dedupe_key=OuterRef("dedupe_key")
+        )
+        rivals = rivals.exclude(dedupe_until_start=True, state=JobState.LEASED)
+        return Case(When(Q(dedupe_until_start=True) & Exists(rivals), then=None), default=F("dedupe_key"))
+
+    def _free_taken_keys(self, jobs: Iterable[Job]) -> None:
+        """Take the key from those of ``jobs``, about to wait again, whose key another job got meanwhile."""
+        free = {job.pk for job in jobs if job.dedupe_until_start and job.dedupe_key is not None}
+        if free:
+            kept = Job.objects.using(self.alias).filter(pk__in=free).annotate(kept=self._key_when_waiting())
+            keys = dict(kept.values_list("pk", "kept"))
+            for job in jobs:
+                job.dedupe_key = keys.get(job.pk, job.dedupe_key)
 
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
         job.delete(using=self.alias)
+
+
+PUT_BACK = ("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error", "dedupe_key")
+"""What put_back() may change, with what its callers do."""
+
+
+def put_back(job: Job, decision: Retry, now: datetime) -> None:
+    """Make ``job`` wait again: ready where it was, or scheduled after the decision's delay."""
+    job.lease = None
+    job.state = JobState.SCHEDULED if decision.delay else JobState.READY
+    if decision.delay:
+        job.ready_at = now + decision.delay
+    if not decision.counted:
+        job.attempts -= 1
+
+
+def new_failure(job: Job, lease_id: int, failed: Failed, decision: Decision, *, worker: str, now: datetime) -> Failure:
+    """Return the row that records a failed attempt."""
+    return Failure(
+        job_id=job.pk,
+        attempt=job.attempts,
+        kind=failed.kind,
+        error_class=failed.error_class,
+        message=failed.message,
+        traceback=failed.traceback,
+        worker=worker,
+        lease_id=lease_id,
+        started_at=now - timedelta(seconds=failed.run_seconds),
+        failed_at=now,
+        next_try_at=now + decision.delay if isinstance(decision, Retry) else None,
+    )
 
 
 def copied(job: Job | FinishedJob | DeadLetter) -> dict[str, object]:

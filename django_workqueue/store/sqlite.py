@@ -44,7 +44,8 @@ class SqliteStore(OrmStore):
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether the file cannot be opened or read, or stayed locked past the timeout; not a statement at fault."""
-        return any(words in str(error) for words in ("locked", "unable to open", "disk I/O error", "closed database"))
+        code = getattr(error.__cause__, "sqlite_errorname", None)
+        return code is None or code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR"))
 
 
 def _stamp(job: Job, now: datetime) -> None:

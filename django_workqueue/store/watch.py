@@ -17,8 +17,6 @@ from .claim import Claiming
 
 COUNT_CAP = 10_000
 """Counts stop here: a page that counts a million rows every few seconds is the biggest load on the database."""
-MOST_HEADS = 1000
-"""Lanes and priority levels looked at for the age of the oldest job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,17 +173,15 @@ class Watching(Claiming):
         return Counter(rows.order_by().values_list("queue", flat=True)[:COUNT_CAP])
 
     def _oldest_age(self, queue: str) -> float:
-        """Walk the heads of the queue's lanes and levels: the index has the oldest of each in front."""
-        ready = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
-        heads = ready.values_list("tenant", "rank", "ready_at")
+        """Return for how many seconds the oldest ready job has waited: it is at the head of its lane's level."""
+        heads = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
+        columns = heads.values_list("tenant", "rank", "ready_at")
         oldest: datetime | None = None
-        head = heads.first()
-        for _ in range(MOST_HEADS):
-            if head is None:
-                break
+        head = columns.first()
+        while head is not None:
             tenant, rank, ready_at = head
             oldest = ready_at if oldest is None else min(oldest, ready_at)
-            head = heads.filter(tenant=tenant, rank__gt=rank).first() or heads.filter(tenant__gt=tenant).first()
+            head = columns.filter(tenant=tenant, rank__gt=rank).first() or columns.filter(tenant__gt=tenant).first()
         return 0.0 if oldest is None else max(0.0, (self.now() - oldest).total_seconds())
 
 

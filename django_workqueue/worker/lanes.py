@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -40,7 +41,7 @@ class LaneBook:
         self._paused: set[str] = set()
         self._pauses_seen = float("-inf")
         self._echoes: deque[tuple[float, tuple[str, str]]] = deque()
-        self._marks_since = time.monotonic()
+        self._forget_at = time.monotonic() + FORGET_SECONDS
         self.news = News()
 
     def __len__(self) -> int:
@@ -61,8 +62,8 @@ class LaneBook:
             self._learn((queue, tenant))
             if rotation := self._rotations.get(queue):
                 rotation.forget_marks([tenant])
-        if now - self._marks_since >= FORGET_SECONDS:
-            self._marks_since = now
+        if now >= self._forget_at:
+            self._forget_at = now + FORGET_SECONDS * random.uniform(0.8, 1.2)  # noqa: S311 - spreading, no secret
             self.forget_marks()
 
     def next_echo(self) -> float | None:
@@ -78,8 +79,12 @@ class LaneBook:
 
     def _walk_lanes(self, store: Store, queue: str) -> None:
         """Learn a queue's lanes; where there are very many, the next walk goes on behind the last one."""
-        found = store.lanes(queue, after=self._cursors.pop(queue, None), limit=LANES_PER_WALK)
-        if len(found) == LANES_PER_WALK:
+        cursor = self._cursors.pop(queue, None)
+        found = store.lanes(queue, after=cursor, limit=LANES_PER_WALK)
+        if cursor is not None and len(found) < LANES_PER_WALK:
+            # The end was reached, which is not to say that the beginning is still empty.
+            found += store.lanes(queue, limit=LANES_PER_WALK - len(found))
+        elif len(found) == LANES_PER_WALK:
             self._cursors[queue] = found[-1]
         self._rotation(queue).learn(found)
 

@@ -33,7 +33,7 @@ class StoreConformance(
     ConservationConformance,
 ):
     """
-    Every guarantee. Two hooks: ``make_store()`` must be given, ``advance(seconds)`` may be.
+    Every guarantee. Of the hooks, ``make_store()`` must be given, ``advance(seconds)`` and ``absence()`` may be.
 
     The store's tables must be empty at the start of each test, as in a ``TestCase``.
     """

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db import OperationalError
+
 from ...domain.ids import new_id
 from ...domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ...domain.policies import BackoffPolicy
@@ -45,6 +47,10 @@ class ConformanceBase(Mixed):
     def advance(self, seconds: float) -> None:
         """Let ``seconds`` pass by the clock that judges the store's rows."""
         self.store.shift(seconds)
+
+    def absence(self) -> Exception:
+        """Return what is raised when the database cannot be reached. Some databases tell it by the words alone."""
+        return OperationalError("unable to open database file")
 
     def setUp(self) -> None:
         """Make the store, its connection fit for a worker's statements."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import IntegrityError, OperationalError
+from django.db import IntegrityError
 
 from ...domain.ids import new_id
 from ...domain.outcomes import Retry
@@ -161,7 +161,7 @@ class OperatingConformance(ConformanceBase):
     def test_database_that_is_away_is_named(self) -> None:
         """Whoever enqueues is told what could not be done and where, and that trying again may help."""
         with self.assertRaises(QueueUnavailableError) as raised, self.store.reachable("enqueue"):
-            raise OperationalError("gone")
+            raise self.absence()
 
         error = raised.exception
         assert (error.operation, error.database, error.retryable) == ("enqueue", self.store.alias, True)

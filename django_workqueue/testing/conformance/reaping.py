@@ -106,13 +106,15 @@ class ReapingConformance(ConformanceBase):
     def test_capped_job_says_so(self) -> None:
         """A job that ran for too long is another matter than a lost worker."""
         job = self.enqueue()
-        claimed = self.claim_one(lease=30, max_lease=30)
+        claimed = self.claim_one(lease=30, max_lease=40)
+        self.advance(25)
+        self.renew(claimed)
 
         self.lapse(claimed)
 
         [failure] = self.failures(job.pk)
         assert failure.kind == FailureKind.CAPPED
-        assert "30 s" in failure.message
+        assert "40 s" in failure.message
 
     def test_reap_is_bounded_and_goes_on(self) -> None:
         """The death of a whole fleet must not become one transaction; the next round takes the rest."""
