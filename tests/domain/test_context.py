@@ -1,0 +1,81 @@
+"""What a task may know of its own delivery, and the trace that travels."""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import uuid
+
+import pytest
+
+from django_workqueue import JobContext
+from django_workqueue.domain.context import captured_trace, correlation_id, restore_trace, traceparent
+
+
+def context(**changes) -> JobContext:
+    """Return the context of a first attempt."""
+    values = {
+        "job_id": uuid.UUID(int=1),
+        "queue": "mail",
+        "tenant": "acme",
+        "attempt": 1,
+        "max_attempts": 3,
+        "last_error": None,
+        "load_result": lambda: "the result",
+    }
+    return JobContext(**values | changes)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "retry", "last"), [(1, False, False), (2, True, False), (3, True, True), (4, True, True)]
+)
+def test_attempt_knows_its_place(attempt, retry, last):
+    """The last one may file an alert before it raises again."""
+    made = context(attempt=attempt)
+
+    assert (made.is_retry, made.is_last_attempt) == (retry, last)
+
+
+def test_context_cannot_be_changed():
+    """It is a statement of fact."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        context().attempt = 2
+
+
+def test_trace_is_read_from_the_metadata():
+    """None where the enqueuing side had none."""
+    made = context(metadata={"correlation_id": "req-1", "user": 3})
+
+    assert (made.correlation_id, made.traceparent) == ("req-1", None)
+    assert made.metadata["user"] == 3
+
+
+def test_result_is_loaded_when_it_is_asked_for():
+    """A task that does not ask costs no query."""
+    asked = []
+    made = context(load_result=lambda: asked.append(1) or "the result")
+
+    assert asked == []
+    assert made.task_result == "the result"
+    assert "load_result" not in repr(made)
+
+
+def test_trace_is_captured_where_it_is_set():
+    """Nothing is stored for those who use none."""
+    assert captured_trace() == {}
+    token = correlation_id.set("req-1")
+    try:
+        assert captured_trace() == {"correlation_id": "req-1"}
+    finally:
+        correlation_id.reset(token)
+
+
+def test_trace_is_restored_whole():
+    """What a job enqueues carries the trace on, and nothing of an earlier one is left in it."""
+
+    def look():
+        traceparent.set("another job's")
+        restore_trace({"correlation_id": "req-1"})
+        return captured_trace()
+
+    assert contextvars.Context().run(look) == {"correlation_id": "req-1"}
