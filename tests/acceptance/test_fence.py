@@ -84,7 +84,7 @@ def test_lost_lease_is_not_taken_for_a_lost_answer(fleet, diary):
     owner.wait_for_log(f"on job {job.id} is lost")
 
     end_sessions()
-    owner.wait_for_log("could not reach or use its database")
+    owner.wait_for_log("A round of the worker failed")
     nothing = tasks.record.using(queue_name="other").enqueue()
     wait_for_books([nothing], succeeded=1)
 
