@@ -1,0 +1,183 @@
+"""System checks: what cannot work is an error, what is unwise a warning, each with its id and a hint."""
+
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+from django.core.checks import run_checks
+from django.db import connections
+
+from django_workqueue.checks import check_database, check_settings, check_tasks
+from django_workqueue.domain.contract import CONTRACT_APP
+from django_workqueue.store import store_for
+
+BACKEND = {"BACKEND": "django_workqueue.backend.WorkQueueBackend"}
+
+
+def ids(messages) -> list[str]:
+    """Return the ids without the app's name."""
+    assert all(message.hint for message in messages)
+    return [message.id.removeprefix("django_workqueue.") for message in messages]
+
+
+def found(settings, workqueue) -> list[str]:
+    """Return the ids of what is wrong with ``WORKQUEUE``."""
+    settings.WORKQUEUE = workqueue
+    return ids(check_settings())
+
+
+def test_defaults_are_sound(settings):
+    """A fresh project has nothing to mend."""
+    assert found(settings, {}) == []
+    assert ids(check_tasks()) == []
+
+
+@pytest.mark.django_db
+def test_project_of_the_suite_passes_all_checks():
+    """As ``manage.py check --database default`` runs them."""
+    messages = run_checks(databases=["default"])
+
+    assert [message for message in messages if message.id.startswith("django_workqueue")] == []
+
+
+def test_every_fault_of_the_shape_is_an_error(settings):
+    """Each key with its own message."""
+    assert found(settings, {"LEASE": 0, "COLOUR": 1}) == ["E002", "E002"]
+
+
+@pytest.mark.parametrize(
+    ("workqueue", "expected"),
+    [
+        ({"LEASE": 10, "HEARTBEAT": 5}, []),
+        ({"LEASE": 10, "HEARTBEAT": 5.1}, ["E003"]),
+        ({"LEASE": 10, "HEARTBEAT": 20}, ["E003"]),
+        ({"HEARTBEAT": 10, "QUEUES": {"quick": {"LEASE": 6}}}, ["E003"]),
+        ({"LEASE": 60, "MAX_LEASE": 30}, ["E004"]),
+        ({"QUEUES": {"slow": {"LEASE": 7200}}}, ["E004"]),
+        ({"BACKOFF": 60, "BACKOFF_CAP": 30}, ["E005"]),
+        ({"DATABASE": "nowhere"}, ["E006"]),
+        ({"QUEUES": {"": {}, "mail/": {}, "a\n": {}, "q" * 101: {}, 7: {}, "fine": {}}}, ["E007"] * 5),
+    ],
+)
+def test_pairs_that_cannot_work_are_errors(settings, workqueue, expected):
+    """A beat as slow as the lease, a cap below it (Koed00/django-q#183)."""
+    assert found(settings, workqueue) == expected
+
+
+def test_slow_heartbeat_names_both_settings(settings):
+    """Whoever reads it knows what to change (janbjorge/pgqueuer#430)."""
+    settings.WORKQUEUE = {"HEARTBEAT": 10, "QUEUES": {"quick": {"LEASE": 6}}}
+
+    [message] = check_settings()
+    assert "HEARTBEAT" in message.msg
+    assert "WORKQUEUE['QUEUES']['quick']['LEASE']" in message.msg
+
+
+def test_other_checks_wait_until_the_shape_is_right(settings):
+    """No second error about the same slip."""
+    settings.WORKQUEUE = {"LEASE": 0}
+
+    assert check_tasks() == []
+    assert check_database(databases=["default"]) == []
+
+
+def test_project_without_our_backend_is_told(settings):
+    """Nothing would ever be stored."""
+    settings.TASKS = {}
+
+    assert ids(check_tasks()) == ["W001"]
+
+
+def test_configured_queue_that_no_backend_permits_is_told(settings):
+    """It can never receive a job."""
+    settings.TASKS = {"default": {**BACKEND, "QUEUES": ["mail"]}}
+    settings.WORKQUEUE = {"QUEUES": {"mial": {}, "mail": {}}}
+
+    [message] = check_tasks()
+    assert ids([message]) == ["W002"]
+    assert "'mial'" in message.msg
+
+
+def test_backend_without_a_list_permits_every_configured_queue(settings):
+    """One such backend is enough."""
+    settings.TASKS = {"default": {**BACKEND, "QUEUES": ["mail"]}, "other": {**BACKEND, "QUEUES": []}}
+    settings.WORKQUEUE = {"QUEUES": {"anything": {}}}
+
+    assert check_tasks() == []
+
+
+@pytest.mark.skipif(CONTRACT_APP is None, reason="Django 6 needs no backport.")
+def test_missing_backport_app_is_told(monkeypatch):
+    """Its checks and log lines would be missing."""
+    real = apps.is_installed
+    monkeypatch.setattr(apps, "is_installed", lambda name: name != CONTRACT_APP and real(name))
+
+    assert ids(check_tasks()) == ["E008"]
+
+
+# -- the database ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_database_is_looked_at_when_it_is_asked_for():
+    """``check`` alone must not connect."""
+    assert check_database() == []
+    assert check_database(databases=[]) == []
+    assert check_database(databases=["other"]) == []
+
+
+@pytest.mark.django_db
+def test_database_that_is_not_tested_is_told(monkeypatch):
+    """It may work; nobody knows."""
+    monkeypatch.setattr(connections["default"], "vendor", "oracle")
+
+    assert ids(check_database(databases=["default"])) == ["W004"]
+
+
+@pytest.mark.django_db
+def test_queue_in_another_database_is_told(settings, monkeypatch):
+    """Its enqueues share no transaction with the rest."""
+    settings.WORKQUEUE = {"DATABASE": "second"}
+    monkeypatch.setattr("django_workqueue.checks.connections", {"second": connections["default"]})
+    monkeypatch.setattr("django_workqueue.checks.store_for", lambda alias: store_for("default"))
+
+    assert ids(check_database(databases=["second"])) == ["W003"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.django_db
+@pytest.mark.parametrize("mode", [None, "DEFERRED", "deferred"])
+def test_sqlite_that_begins_as_a_reader_is_told(monkeypatch, mode):
+    """Its transactions fail beside a worker (coleifer/huey#445)."""
+    monkeypatch.setitem(connections["default"].settings_dict["OPTIONS"], "transaction_mode", mode)
+
+    assert ids(check_database(databases=["default"])) == ["W005"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.django_db
+def test_sqlite_without_write_ahead_log_is_told(monkeypatch):
+    """Readers and the worker would wait for each other."""
+    monkeypatch.setattr("django_workqueue.store.sqlite.SqliteStore.has_write_ahead_log", lambda self: False)
+
+    [message] = check_database(databases=["default"])
+    assert ids([message]) == ["W006"]
+    assert "init_command" in message.hint
+
+
+@pytest.mark.sqlite
+@pytest.mark.django_db
+def test_sqlite_with_local_times_is_told(settings):
+    """When the clocks change, every lease would lapse at once."""
+    settings.USE_TZ = False
+
+    assert ids(check_database(databases=["default"])) == ["W007"]
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db
+def test_postgresql_stores_moments_whatever_the_project_reads(settings):
+    """Local times are a matter of reading there."""
+    settings.USE_TZ = False
+
+    assert check_database(databases=["default"]) == []
