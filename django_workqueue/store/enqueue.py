@@ -77,7 +77,8 @@ class Enqueueing(BaseStore):
         holders = self._holders(clashing)
         for job in clashing:
             if holder := live.get(job.pk) or holders.get((job.queue, job.tenant, job.dedupe_key)):
-                answers[job.pk] = Stored(holder, duplicate=True)
+                # Of two with one id in this batch, the first has its answer already.
+                answers.setdefault(job.pk, Stored(holder, duplicate=True))
         return [job for job in clashing if job.pk not in answers]
 
     def _insert_given(self, job: Job, answers: dict[UUID, Stored]) -> bool:
