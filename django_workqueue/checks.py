@@ -79,7 +79,7 @@ def check_database(*, databases: Sequence[str] | None = None, **_kwargs: Any) ->
 def _check_times(where: str, settings: Settings, policy: QueuePolicy) -> Iterator[CheckMessage]:
     if settings.beat * 2 > policy.lease:
         yield heartbeat_too_slow(where)
-    if policy.max_lease < policy.lease:
+    if policy.max_lease <= policy.lease:
         yield cap_below_lease(where)
     if policy.backoff.cap < policy.backoff.base:
         yield backoff_cap_below_base(where)
@@ -119,8 +119,8 @@ def heartbeat_too_slow(where: str) -> Error:
 def cap_below_lease(where: str) -> Error:
     """Say that the cap is below the lease."""
     return Error(
-        f"{where}['MAX_LEASE'] is less than {where}['LEASE'].",
-        hint="MAX_LEASE bounds all renewals together: the longest that one attempt may run.",
+        f"{where}['MAX_LEASE'] is not more than {where}['LEASE'].",
+        hint="MAX_LEASE bounds all renewals together, the longest that one attempt may run: leave room for renewals.",
         id="django_workqueue.E004",
     )
 

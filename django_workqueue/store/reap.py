@@ -174,9 +174,7 @@ def _reclaimed(job: Job, lease: Lease, kind: FailureKind, decision: Decision) ->
 
 
 def _kind_of_lapse(lease: Lease) -> FailureKind:
-    # One that was never renewed is of a worker that was lost at once, also where the cap is no longer than the lease.
-    capped = lease.expires_at >= lease.deadline_at and lease.renewed_at > lease.acquired_at
-    return FailureKind.CAPPED if capped else FailureKind.LAPSED
+    return FailureKind.CAPPED if lease.expires_at >= lease.deadline_at else FailureKind.LAPSED
 
 
 def _explain(kind: FailureKind, lease: Lease) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import timedelta
 
 import pytest
@@ -49,18 +50,22 @@ def test_stamps_have_microseconds(store):
 
 
 @pytest.mark.parametrize(
-    ("words", "away"),
+    ("name", "away"),
     [
-        ("unable to open database file", True),
-        ("database is locked", True),
-        ("disk I/O error", True),
-        ("no such table: django_workqueue_job", False),
-        ("no such column: x", False),
+        ("SQLITE_CANTOPEN", True),
+        ("SQLITE_BUSY_SNAPSHOT", True),
+        ("SQLITE_IOERR_READ", True),
+        ("SQLITE_ERROR", False),
+        ("SQLITE_FULL", False),
     ],
 )
-def test_missing_table_is_no_absence(store, words, away):
-    """Forgotten migrations need another remedy than a full disk."""
-    assert store.is_unavailable(OperationalError(words)) is away
+def test_missing_table_is_no_absence(store, name, away):
+    """Forgotten migrations and a full disk need other remedies than a file that cannot be opened."""
+    error = OperationalError("no such table, or a locked one")
+    error.__cause__ = sqlite3.OperationalError()
+    error.__cause__.sqlite_errorname = name
+
+    assert store.is_unavailable(error) is away
 
 
 def test_nobody_listens(store):
