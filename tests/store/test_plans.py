@@ -191,7 +191,7 @@ def test_release_touches_its_own_jobs(plans):
 
     for plan in plans(lambda store: store.release(jobs[0].lease_id, [job.id for job in jobs], last=False)):
         assert plan.kinds.isdisjoint({"Seq Scan", "Sort"})
-        assert plan.indexes(JOB) <= {KEY, "dwq_job_lease"}
+        assert plan.indexes(JOB) <= {KEY, "dwq_job_lease", "dwq_job_dedupe"}
         assert plan.buffers <= 2500
 
 
@@ -200,7 +200,7 @@ def test_search_for_lost_claims_finds_jobs_by_their_lease(plans):
     known = list(Lease.objects.values_list("pk", flat=True))[:-1]
 
     for plan in plans(lambda store: store.release_unknown("worker-1", known)):
-        assert plan.indexes(JOB) <= {"dwq_job_lease"}
+        assert plan.indexes(JOB) <= {"dwq_job_lease", "dwq_job_dedupe"}
         assert plan.buffers <= 5000
 
 
