@@ -1,5 +1,5 @@
 """
-``python -m testproject.benchmarks.survival``: workers are killed at random and the server is restarted, under load.
+``python -m testproject.benchmarks.survival``: workers are killed and frozen, and the server is restarted, under load.
 
 Prints what became of every job and every attempt. Exit code 0 only if nothing was lost, nothing ended twice, and every
 attempt that failed or was reaped has its record.
@@ -11,7 +11,9 @@ import argparse
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from django.db import Error, connection, transaction
@@ -27,6 +29,13 @@ BATCH = 500
 MAX_SECONDS = 900
 #: How many of a hundred jobs are of each kind.
 MIXTURE = {"short": 70, "coroutine": 12, "fails once": 10, "nothing": 5, "long": 1, "always fails": 2}
+BLOWS = {
+    "kill": "workers killed",
+    "freeze": "workers frozen past their leases",
+    "cut": "sessions ended",
+    "fast": "server restarts",
+    "immediate": "server crashes",
+}
 WORKER_OPTIONS = ("--concurrency", "4", "--shutdown-timeout", "10")
 
 
@@ -53,6 +62,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--freezes", type=int, default=5, help="Workers stopped past their lease, then continued.")
+    parser.add_argument("--cuts", type=int, default=10, help="Database sessions ended (PostgreSQL only).")
     parser.add_argument("--restarts", type=int, default=2, help="Restarts of the server (PostgreSQL only).")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     return parser.parse_args()
@@ -66,7 +77,8 @@ class Siege:
         self._dice = dice
         self._options = options
         self.accepted: list[str] = []
-        self.blows: list[str] = []
+        self.blows: Counter[str] = Counter()
+        self._frozen: list[tuple[float, Worker]] = []
         self.seconds = 0.0
         self.unclean: list[str] = []
 
@@ -81,6 +93,7 @@ class Siege:
             self._strike(blow, crew)
         self._wait_for_ends(len(self.accepted))
         self.seconds = time.monotonic() - begun
+        self._thaw(float("inf"))
         self.unclean = [f"{worker.name} left with {code}" for worker in crew if (code := worker.stop())]
 
     def _enqueue(self, count: int) -> None:
@@ -95,27 +108,50 @@ class Siege:
                 self.accepted.append(task.using(tenant=tenant).enqueue(*arguments).id)
 
     def _wait_for_ends(self, count: int) -> None:
-        wait_until(lambda: self._ended() >= count, f"{count} jobs to end", seconds=MAX_SECONDS)
+        def look() -> bool:
+            self._thaw(time.monotonic())
+            return self._ended() >= count
+
+        wait_until(look, f"{count} jobs to end", seconds=MAX_SECONDS)
 
     def _plan(self) -> Iterator[tuple[int, str]]:
         """Yield the blows in order, each with how many jobs must have ended before."""
-        restarts = self._options.restarts if self._here.server else 0
-        kinds = (
-            ["kill"] * self._options.kills + ["fast", "immediate"] * (restarts // 2) + ["immediate"] * (restarts % 2)
-        )
+        options = self._options
+        kinds = ["kill"] * options.kills + ["freeze"] * options.freezes
+        if self._here.server:
+            kinds += ["cut"] * options.cuts + list(islice(cycle(("fast", "immediate")), options.restarts))
         self._dice.shuffle(kinds)
         moments = sorted(self._dice.uniform(0.02, 0.95) for _ in kinds)
         yield from ((int(moment * len(self.accepted)), kind) for moment, kind in zip(moments, kinds, strict=True))
 
     def _strike(self, blow: str, crew: list[Worker]) -> None:
-        self.blows.append(blow)
-        if blow == "kill":
-            number = self._dice.randrange(len(crew))
-            crew[number].kill()
-            crew[number] = self._here.fleet.start(*WORKER_OPTIONS, ready=False)
-        elif self._here.server:
-            connection.close()
-            self._here.server.restart("fast" if blow == "fast" else "immediate")
+        self.blows[blow] += 1
+        number = self._dice.randrange(len(crew))
+        match blow:
+            case "kill":
+                crew[number].kill()
+                crew[number] = self._here.fleet.start(*WORKER_OPTIONS, ready=False)
+            case "freeze":
+                crew[number].freeze()
+                self._frozen.append((time.monotonic() + LEASE_SECONDS * 1.5, crew[number]))
+            case "cut":
+                self._end_a_session()
+            case _ if self._here.server:
+                connection.close()
+                self._here.server.restart("fast" if blow == "fast" else "immediate")
+
+    def _thaw(self, now: float) -> None:
+        """Let those workers go on whose leases have lapsed by ``now``."""
+        for entry in [entry for entry in self._frozen if entry[0] <= now]:
+            self._frozen.remove(entry)
+            entry[1].thaw()
+
+    def _end_a_session(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"
+            )
 
     def _ended(self) -> int:
         from django_workqueue.models import DeadLetter, FinishedJob  # noqa: PLC0415 - as above
@@ -129,8 +165,9 @@ class Siege:
 
 def report(books: Books, siege: Siege) -> None:
     """Print the books."""
-    killed = siege.blows.count("kill")
-    print(f"{killed} workers killed, {len(siege.blows) - killed} server restarts, {siege.seconds:.0f} s.")
+    print(
+        ", ".join(f"{BLOWS[blow]}: {count}" for blow, count in siege.blows.items()), f"; {siege.seconds:.0f} s.", sep=""
+    )
     print(f"{'accepted':>10} {books.accepted}")
     for place, count in sorted(books.places.items()):
         print(f"{place:>10} {count}")

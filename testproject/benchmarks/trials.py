@@ -1,9 +1,8 @@
-"""What the workers do while they are killed and measured."""
+"""What the workers do while they are besieged."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from random import Random
 from typing import Any
@@ -34,15 +33,6 @@ def fail_until(context: JobContext, attempt: int) -> None:
     """Fail in every attempt before this one."""
     if context.attempt < attempt:
         raise ValueError(f"Attempt {context.attempt} fails.")
-
-
-@task(takes_context=True)
-def note_start(context: JobContext, file: str, seconds: float) -> None:
-    """Append the machine's monotonic time to a file, and take some time."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(descriptor, f"{context.attempt} {time.monotonic()}\n".encode())
-    os.close(descriptor)
-    time.sleep(seconds)
 
 
 def draw(kind: str, dice: Random) -> tuple[WorkTask, tuple[Any, ...]]:
