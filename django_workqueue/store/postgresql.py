@@ -109,11 +109,11 @@ RETURNING {", ".join(CLAIMED_COLUMNS)}, (SELECT count(*) FROM picked)
 """
 
 # The delete proves ownership: a reaper that came first has taken the jobs from under this lease.
-# The lease is locked before its jobs, as the reaper locks them, or the two could wait for each other; KEY SHARE lets a
-# renewal pass.
+# The lease is locked before its jobs, as the reaper locks them, or the two could wait for each other. Not shared: of
+# two reports of one job, the second after an answer that was lost, each would hold up the other's end of the lease.
 _GONE = f"""
 fence AS MATERIALIZED (
-    SELECT id FROM {LEASE} WHERE id = %(lease)s AND expires_at > statement_timestamp() FOR KEY SHARE),
+    SELECT id FROM {LEASE} WHERE id = %(lease)s AND expires_at > statement_timestamp() FOR NO KEY UPDATE),
 gone AS (
     DELETE FROM {JOB} USING unnest(%(ids)s::uuid[], %(results)s::text[], %(runs)s::float8[], %(kept)s::float8[])
         AS done(id, result, run_seconds, kept_seconds)
