@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Min, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from ..domain.outcomes import Bury, Decision, Failed
 from ..domain.states import DeathReason, FailureKind, JobState
@@ -85,11 +85,9 @@ class Reaping(Settling):
         with self.transaction():
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
             ids = list(self._unheld(orphans).values_list("pk", flat=True)[:limit])
-            return (
-                Job.objects.using(self.alias)
-                .filter(pk__in=ids)
-                .update(state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting())
-            )
+            returning = Q(pk__in=ids)
+            rescued = Job.objects.using(self.alias).filter(returning)
+            return rescued.update(state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting(returning))
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes."""

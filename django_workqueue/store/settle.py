@@ -16,6 +16,9 @@ from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
 from .base import BaseStore
 
+FREE_SINCE_START = Q(dedupe_until_start=True, state=JobState.LEASED)
+"""The jobs whose key another may have, as they run."""
+
 
 class Settling(BaseStore):
     """Complete, fail, release and renew in the ORM, right on any database."""
@@ -74,7 +77,7 @@ class Settling(BaseStore):
         """Give unstarted jobs back as if they had never been claimed, and return the ids that were."""
         with self.transaction():
             held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
-            self._unclaim(Job.objects.using(self.alias).filter(pk__in=held))
+            self._unclaim(Q(pk__in=held))
             self._close(lease_id, last=last)
         return held
 
@@ -89,7 +92,7 @@ class Settling(BaseStore):
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
             # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
             ids = list(self._unheld(unknown).values_list("pk", flat=True))
-            count = self._unclaim(Job.objects.using(self.alias).filter(lease__in=ids)) if ids else 0
+            count = self._unclaim(Q(lease__in=ids)) if ids else 0
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
         return count
 
@@ -163,24 +166,31 @@ class Settling(BaseStore):
         if last:
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
-    def _unclaim(self, jobs: QuerySet[Job]) -> int:
+    def _unclaim(self, returning: Q) -> int:
+        jobs = Job.objects.using(self.alias).filter(returning)
         return jobs.update(
-            state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting()
+            state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
         )
 
-    def _key_when_waiting(self) -> Case:
-        """Return the key with which a job may wait again: one that was free at its start may be another's by now."""
+    def _key_when_waiting(self, returning: Q) -> Case:
+        """
+        Return the key with which a job may wait again: one that was free at its start may be another's by now.
+
+        ``returning`` finds the jobs that come back by the same statement; of those with one key the first keeps it.
+        """
         rivals = Job.objects.using(self.alias).filter(
             queue=OuterRef("queue"), tenant=OuterRef("tenant"), dedupe_key=OuterRef("dedupe_key")
         )
-        rivals = rivals.exclude(dedupe_until_start=True, state=JobState.LEASED)
-        return Case(When(Q(dedupe_until_start=True) & Exists(rivals), then=None), default=F("dedupe_key"))
+        # Two questions, as the unique index answers the first one only by itself.
+        taken = Exists(rivals.exclude(FREE_SINCE_START)) | Exists(rivals.filter(returning, pk__lt=OuterRef("pk")))
+        return Case(When(Q(dedupe_until_start=True) & taken, then=None), default=F("dedupe_key"))
 
     def _free_taken_keys(self, jobs: Iterable[Job]) -> None:
         """Take the key from those of ``jobs``, about to wait again, whose key another job got meanwhile."""
         free = {job.pk for job in jobs if job.dedupe_until_start and job.dedupe_key is not None}
         if free:
-            kept = Job.objects.using(self.alias).filter(pk__in=free).annotate(kept=self._key_when_waiting())
+            returning = Q(pk__in=free)
+            kept = Job.objects.using(self.alias).filter(returning).annotate(kept=self._key_when_waiting(returning))
             keys = dict(kept.values_list("pk", "kept"))
             for job in jobs:
                 job.dedupe_key = keys.get(job.pk, job.dedupe_key)
