@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -45,9 +46,11 @@ def hold(context, gate="gate", error=""):
 
 
 @task(takes_context=True)
-async def record_async(context, note=""):
-    """Leave a trace from the event loop."""
-    start(context, note)
+async def hold_async(context, gate="gate"):
+    """Do as hold does, in the event loop."""
+    start(context)
+    await asyncio.to_thread(worker_diary().pass_gate, gate, context.attempt)
+    return context.attempt
 
 
 @task(takes_context=True)

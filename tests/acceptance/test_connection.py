@@ -151,6 +151,43 @@ def test_worker_waits_for_a_server_that_is_not_up(fleet, diary, own_database):
     wait_for_books([job], succeeded=1)
 
 
+@pytest.mark.postgresql
+def test_worker_stops_in_time_without_its_server(fleet, diary, own_database):
+    """A stop does not wait for a database that is away; what the worker held comes back when its lease lapses."""
+    job = tasks.hold.enqueue()
+    worker = fleet.start("--concurrency", "1", "--shutdown-timeout", "1", **settings(lease=2))
+    wait_until(diary.starts, "the job to start")
+    connection.close()
+    own_database.stop()
+
+    assert worker.stop() == 0
+
+    own_database.start()
+    diary.open("gate")
+    fleet.start("--concurrency", "1", **settings(lease=2))
+    wait_for_books([job], succeeded=1)
+    assert failure_kinds(job) == ["lapsed"]
+
+
+@pytest.mark.postgresql
+def test_outage_longer_than_the_lease_costs_one_attempt(fleet, diary, own_database):
+    """What ran through it is refused and run again: once, recorded as lapsed, and by a worker that never restarted."""
+    job = tasks.hold.using(max_attempts=2).enqueue()
+    worker = fleet.start("--concurrency", "1", **settings(lease=1))
+    wait_until(diary.starts, "the job to start")
+    connection.close()
+    own_database.stop()
+    wait_until(lambda: worker.log.count("A heartbeat failed") > 3, "the lease to lapse")
+    diary.open("gate")
+
+    own_database.start()
+    wait_for_books([job], succeeded=1)
+
+    assert [entry.attempt for entry in diary.starts()] == [1, 2]
+    assert failure_kinds(job) == ["lapsed"]
+    assert worker.exit_code is None
+
+
 def test_worker_on_an_unmigrated_database_says_what_to_do(fleet, empty_database):
     """Exit code 3 and the command, instead of a worker that never finds anything (mojolicious/minion#20)."""
     worker = fleet.start(ready=False, **empty_database)

@@ -157,6 +157,19 @@ def test_books_balance_after_random_kills(process_environment):
 
 
 SURVIVAL = {
-    "postgresql": ("--jobs", "400", "--workers", "3", "--kills", "6", "--restarts", "2"),
-    "sqlite": ("--database", "sqlite", "--jobs", "400", "--workers", "3", "--kills", "6"),
+    "postgresql": (
+        "--jobs",
+        "400",
+        "--workers",
+        "3",
+        "--kills",
+        "6",
+        "--freezes",
+        "2",
+        "--cuts",
+        "4",
+        "--restarts",
+        "2",
+    ),
+    "sqlite": ("--database", "sqlite", "--jobs", "400", "--workers", "3", "--kills", "6", "--freezes", "2"),
 }

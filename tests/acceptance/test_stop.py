@@ -36,9 +36,10 @@ def test_stop_lets_running_jobs_end_under_their_lease(fleet, diary):
     assert worker.complaints == []
 
 
-def test_job_that_outlasts_the_grace_time_goes_back_at_once(fleet, diary):
+@pytest.mark.parametrize("long", [tasks.hold, tasks.hold_async], ids=["thread", "coroutine"])
+def test_job_that_outlasts_the_grace_time_goes_back_at_once(fleet, diary, long):
     """Deploy after deploy interrupts it, no attempt is charged, and at last it succeeds (sidekiq/sidekiq#293)."""
-    job = tasks.hold.using(max_attempts=1).enqueue()
+    job = long.using(max_attempts=1).enqueue()
 
     for deploy in range(1, 4):
         worker = fleet.start("--concurrency", "1", "--shutdown-timeout", "0.5")
