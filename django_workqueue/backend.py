@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +14,8 @@ from .domain.registry import call_plan, check_fit
 from .exceptions import InvalidJobError
 from .lifecycle import enqueue as enqueueing
 from .lifecycle import results
-from .lifecycle.events import announce
-from .lifecycle.results import WorkResult
+from .lifecycle.events import announce, is_listened_to
+from .lifecycle.results import Results, WorkResult
 from .store import store_for
 from .tasks import Call, WorkTask
 
@@ -49,7 +48,7 @@ class WorkTaskBackend(BaseTaskBackend):
         """Enqueue one job and return it. See lifecycle.enqueue for what is refused."""
         return self.enqueue_many(task, [Call(args=tuple(args), kwargs=kwargs)])[0]
 
-    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[WorkResult]:
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[WorkResult]:
         """Enqueue a job for each call, all of them checked first."""
         raise NotImplementedError(f"{type(self).__name__} must say what becomes of a job.")
 
@@ -59,14 +58,14 @@ class WorkQueueBackend(WorkTaskBackend):
 
     supports_get_result = True
 
-    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[WorkResult]:
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[WorkResult]:
         """Store a job for each call, as one step of the caller's transaction."""
         self.validate_task(task)
-        stored = enqueueing.enqueue([request_for(task, call) for call in calls])
-        made = [results.of_stored(job, task, self.alias, duplicate=duplicate) for job, duplicate in stored]
-        for result in made:
-            if not result.duplicate:
-                announce(task_enqueued, task, _constant(result))
+        made = Results(enqueueing.enqueue([request_for(task, call) for call in calls]), task, self.alias)
+        if is_listened_to(task_enqueued):
+            for result in made:
+                if not result.duplicate:
+                    announce(task_enqueued, task, _constant(result))
         return made
 
     def get_result(self, result_id: str) -> WorkResult:
@@ -110,21 +109,14 @@ def _constant(result: WorkResult) -> Callable[[], WorkResult]:
 def request_for(task: AnyTask, call: Call) -> enqueueing.JobRequest:
     """Return the request for one job. Tasks of ``django.tasks`` itself have none of our options."""
     check_fit(task, call.args, call.kwargs)
-    common = enqueueing.JobRequest(
-        task=task.module_path,
-        args=call.args,
-        kwargs=call.kwargs,
-        queue=task.queue_name,
+    common = (task.module_path, call.args, call.kwargs, task.queue_name)
+    if not isinstance(task, WorkTask):
+        return enqueueing.JobRequest(*common, priority=task.priority, run_after=task.run_after)
+    return enqueueing.JobRequest(
+        *common,
+        tenant=task.tenant,
         priority=task.priority,
         run_after=task.run_after,
-    )
-    return _with_options(common, task, call) if isinstance(task, WorkTask) else common
-
-
-def _with_options(request: enqueueing.JobRequest, task: WorkTask, call: Call) -> enqueueing.JobRequest:
-    return replace(
-        request,
-        tenant=task.tenant,
         max_attempts=task.max_attempts,
         dedupe_key=_dedupe_key(task, call),
         dedupe_until=task.dedupe_until,

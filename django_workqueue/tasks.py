@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, overload
@@ -85,7 +85,7 @@ class WorkTask(AnyTask):
             given["metadata"] = {**self.metadata, **metadata}
         return replace(self, **given)
 
-    def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[AnyTaskResult]:
+    def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> Sequence[AnyTaskResult]:
         """
         Enqueue a job for each call, in one step of the caller's transaction, and return their results in order.
 
@@ -97,11 +97,13 @@ class WorkTask(AnyTask):
         made = [_call(call) for call in calls]
         many = getattr(backend, "enqueue_many", None)
         if many is not None:
-            results: list[AnyTaskResult] = many(self, made)
+            results: Sequence[AnyTaskResult] = many(self, made)
             return results
         return [backend.enqueue(self, list(call.args), dict(call.kwargs)) for call in made]
 
-    async def aenqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> list[AnyTaskResult]:
+    async def aenqueue_many(
+        self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]
+    ) -> Sequence[AnyTaskResult]:
         """See enqueue_many."""
         return await sync_to_async(self.enqueue_many)(calls)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from django.conf import settings as django_settings
@@ -28,13 +29,15 @@ MAX_ATTEMPTS = 32767
 DedupeUntil = Literal["finish", "start"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class JobRequest(NamedTuple):
     """A job as a caller asks for it, before anything is checked."""
 
     task: str
     args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = _NOTHING
     queue: str = "default"
     tenant: str = ""
     priority: int = 0
@@ -42,7 +45,7 @@ class JobRequest:
     max_attempts: int | None = None
     dedupe_key: str | None = None
     dedupe_until: DedupeUntil = "finish"
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = _NOTHING
     job_id: UUID | None = None
 
 
@@ -82,12 +85,10 @@ def queue_name(name: str) -> str:
 def _build(request: JobRequest) -> Job:
     settings = get_settings()
     queue = queue_name(request.queue)
-    _check_text("queue", queue, NAME_LENGTH)
-    _check_text("tenant", request.tenant, NAME_LENGTH, may_be_empty=True)
-    _check_text("task path", request.task, TASK_LENGTH)
+    _check_names(queue, request.tenant, request.task)
     if request.dedupe_key is not None:
         _check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
-    return Job(
+    return Job.assemble(
         id=_job_id(request.job_id),
         queue=queue,
         tenant=request.tenant,
@@ -152,6 +153,21 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidJobError(f"{name} is {value!r}. It must be a whole number from {low} to {high}.")
     return value
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _check_hashable_names(queue: str, tenant: str, task: str) -> None:
+    _check_text("queue", queue, NAME_LENGTH)
+    _check_text("tenant", tenant, NAME_LENGTH, may_be_empty=True)
+    _check_text("task path", task, TASK_LENGTH)
+
+
+def _check_names(queue: Any, tenant: Any, task: Any) -> None:
+    """Check the names that are the same for job after job: once is enough for each."""
+    try:
+        _check_hashable_names(queue, tenant, task)
+    except TypeError:  # a list, say, which no cache takes
+        _check_hashable_names.__wrapped__(queue, tenant, task)
 
 
 def _check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 from uuid import UUID
 
 from ..domain.contract import (
@@ -22,6 +22,7 @@ from ..domain.states import Ending, JobState
 from ..exceptions import TaskNotRegisteredError
 from ..models import DeadLetter, Failure, FinishedJob, Job
 from ..store import Store
+from ..store.enqueue import Stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,32 @@ def of_stored(job: Job, task: AnyTask, backend: str, *, duplicate: bool) -> Work
     """Return the result of an enqueue. ``task`` is the one that was enqueued."""
     status = TaskResultStatus.RUNNING if job.state == JobState.LEASED else TaskResultStatus.READY
     return _result(job, task, backend, status=status, duplicate=duplicate)
+
+
+class Results(Sequence[WorkResult]):
+    """The results of an enqueue, in order, each made when it is asked for: of many, most are never looked at."""
+
+    def __init__(self, stored: Sequence[Stored], task: AnyTask, backend: str) -> None:
+        self._stored = stored
+        self._task = task
+        self._backend = backend
+
+    def __len__(self) -> int:
+        """Return the number of jobs asked for, duplicates included."""
+        return len(self._stored)
+
+    @overload
+    def __getitem__(self, place: int) -> WorkResult: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Results: ...
+
+    def __getitem__(self, place: int | slice) -> WorkResult | Results:
+        """Return one result, or some."""
+        if isinstance(place, slice):
+            return Results(self._stored[place], self._task, self._backend)
+        job, duplicate = self._stored[place]
+        return of_stored(job, self._task, self._backend, duplicate=duplicate)
 
 
 def of_attempt(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.base import ModelState
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
@@ -26,6 +30,13 @@ class JobQuerySet(models.QuerySet["Job"]):
     def leased(self) -> JobQuerySet:
         """Jobs that a worker holds."""
         return self.filter(state=JobState.LEASED)
+
+
+@cache
+def _new_columns() -> dict[str, Any]:
+    """Return the defaults of a new job's columns; none of them can be changed."""
+    stored = (field for field in Job._meta.concrete_fields if not field.generated)
+    return {field.attname: field.get_default() for field in stored}
 
 
 class Job(JobColumns):
@@ -56,6 +67,18 @@ class Job(JobColumns):
     """Minus the priority: the ready index ascends in every column, and one row comparison starts a claim at a mark."""
 
     objects = JobQuerySet.as_manager()
+
+    @classmethod
+    def assemble(cls, **columns: Any) -> Job:
+        """
+        Return a new job of these columns, with the defaults of the others.
+
+        As ``Job(**columns)``, without Django's walk through every field, its descriptors and its signals: of the time
+        that it takes to enqueue many jobs, that was a third.
+        """
+        job = cls.__new__(cls)
+        job.__dict__.update(_new_columns(), **columns, _state=ModelState())
+        return job
 
     class Meta:
         verbose_name = _("job")

@@ -139,21 +139,22 @@ def test_order_of_a_batch_is_the_order_of_its_run(store):
 
 @transactional
 @pytest.mark.parametrize("task", [samples.return_it, samples.bill], ids=["plain", "keyed"])
-def test_batch_that_fails_half_way_leaves_nothing(task):
+def test_batch_that_fails_half_way_leaves_nothing(task, monkeypatch):
     """Without a transaction of the caller's the batch has one of its own."""
-    inserts = []
+    assembled = []
 
-    def break_the_second(execute, sql, params, many, context):
-        if sql.startswith("INSERT"):
-            inserts.append(sql)
-            if len(inserts) == 2:
-                raise IntegrityError("the disk is full")
-        return execute(sql, params, many, context)
+    def one_that_no_database_takes(**columns):
+        assembled.append(columns)
+        if len(assembled) == 1400:
+            columns["priority"] = 101
+        return Job(**columns)
 
-    with connection.execute_wrapper(break_the_second), pytest.raises(IntegrityError):
+    monkeypatch.setattr(Job, "assemble", one_that_no_database_takes)
+    # SQLite passes over what breaks a constraint beside a key that clashes, and the row is missed afterwards.
+    with pytest.raises((IntegrityError, WorkQueueError)):
         task.enqueue_many([(number,) for number in range(1500)])
 
-    assert len(inserts) == 2
+    assert len(assembled) == 1500
     assert Job.objects.count() == 0
 
 
