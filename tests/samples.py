@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import threading
 
 from django_workqueue import JobContext, Reject, RetryAfter, task
+from django_workqueue.domain.context import correlation_id
 from django_workqueue.domain.contract import Task
 
 #: ``django.tasks.task`` on Django 6, its backport's on 5.2: the decorator of those who do not know us.
@@ -120,6 +122,29 @@ def return_it(value):
 def return_thread():
     """Say where it ran."""
     return threading.current_thread().name
+
+
+@task
+def read_trace():
+    """Return the correlation id that holds during the run."""
+    return correlation_id.get()
+
+
+@task(backoff=60, retention=0)
+def patient():
+    """Wait a minute after a failure, and leave nothing behind."""
+
+
+@task
+async def cancel_itself():
+    """End as if somebody had cancelled it."""
+    raise asyncio.CancelledError
+
+
+@task
+async def wait_for_ever():
+    """Never end by itself."""
+    await asyncio.Event().wait()
 
 
 not_a_task = object()
