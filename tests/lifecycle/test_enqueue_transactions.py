@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, connections, transaction
 
-from django_workqueue.exceptions import PayloadError, QueueUnavailableError
+from django_workqueue.exceptions import PayloadError, QueueUnavailableError, WorkQueueError
 from django_workqueue.models import Job
 from django_workqueue.store import store_for
 from tests import samples
