@@ -124,6 +124,7 @@ class Course:
         stored = self._suite.insert(
             tenant=self._lots.choice(TENANTS),
             dedupe_key=self._lots.choice(KEYS),
+            dedupe_until_start=self._lots.random() < 0.3,
             max_attempts=self._lots.randint(1, 3),
         )
         self.accepted.add(stored.job.pk)

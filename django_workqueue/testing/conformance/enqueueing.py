@@ -125,6 +125,16 @@ class EnqueueingConformance(ConformanceBase):
         assert stored[0].job.pk == stored[1].job.pk == job_id
         assert stored[2].job.pk == stored[3].job.pk == jobs[2].pk
 
+    def test_dead_id_twice_in_one_insert_is_in_one_place(self) -> None:
+        """The second is a duplicate of the first, for which the dead letter makes room."""
+        job_id = new_id()
+        self.enqueue(job_id)
+        self.bury(self.claim_one())
+
+        self.store.insert([Job(id=job_id, queue=QUEUE, task="a.b") for _ in range(2)], given_ids=frozenset([job_id]))
+
+        assert self.places(job_id) == ["live"]
+
     def test_insert_of_any_size_is_whole_and_in_order(self) -> None:
         """A database limits what one statement may hold; callers need not know."""
         jobs = [Job(id=new_id(), queue=QUEUE, task="a.b", dedupe_key=f"key-{number}") for number in range(1100)]
@@ -188,3 +198,25 @@ class EnqueueingConformance(ConformanceBase):
 
         assert not self.insert(dedupe_key="index", dedupe_until_start=True).duplicate
         assert self.insert(dedupe_key="index", dedupe_until_start=True).duplicate
+
+    def test_key_until_start_is_held_again_by_a_job_that_waits_again(self) -> None:
+        """A job that failed or was given back has not begun, as far as new events are concerned."""
+        self.enqueue(dedupe_key="index", dedupe_until_start=True)
+
+        for give_back in (self.fail_job, self.release):
+            give_back(self.claim_one())
+            assert self.insert(dedupe_key="index", dedupe_until_start=True).duplicate
+
+    def test_key_until_start_that_was_taken_meanwhile_stays_taken(self) -> None:
+        """The job that comes back goes on without it, however it comes back, and no statement fails over it."""
+        for come_back in (self.fail_job, self.release, self.lapse):
+            first = self.enqueue(dedupe_key="index", dedupe_until_start=True)
+            claimed = self.claim_one()
+            second = self.enqueue(dedupe_key="index", dedupe_until_start=True)
+
+            come_back(claimed)
+
+            assert self.places(first.pk) == self.places(second.pk) == ["live"]
+            assert self.insert(dedupe_key="index", dedupe_until_start=True).job.pk == second.pk
+            while jobs := self.claim():
+                self.complete(*jobs)

@@ -90,6 +90,19 @@ class OperatingConformance(ConformanceBase):
                 self.store.discard(job_id)
         assert self.places(live.pk) == ["live"]
 
+    def test_dead_letter_of_another_tenant_is_not_found(self) -> None:
+        """Who acts for one tenant does not learn what another has."""
+        job = self._dead(tenant="acme")
+
+        with self.assertRaises(JobNotFoundError):
+            self.store.requeue(job.pk, attempts=1, tenant="zeta")
+        with self.assertRaises(JobNotFoundError):
+            self.store.discard(job.pk, tenant="zeta")
+        assert self.places(job.pk) == ["dead"]
+
+        self.store.requeue(job.pk, attempts=1, tenant="acme")
+        assert self.places(job.pk) == ["live"]
+
     # -- pauses --------------------------------------------------------------------------------------------------
 
     def test_pause_is_seen_and_ends(self) -> None:

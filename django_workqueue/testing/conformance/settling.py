@@ -199,7 +199,7 @@ class SettlingConformance(ConformanceBase):
 
     def test_retry_at_once_keeps_the_place_in_the_queue(self) -> None:
         """Without a delay a job stays as old as it is, and is not sent to the end."""
-        first, second = self.enqueue(), self.enqueue()
+        first, second = (self.enqueue(ready_at=self.store.now() - timedelta(seconds=age)) for age in (20, 10))
         self.fail_job(self.claim_one(), AT_ONCE)
 
         assert [job.id for job in self.claim()] == [first.pk, second.pk]
