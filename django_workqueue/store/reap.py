@@ -64,15 +64,16 @@ class Reaping(Settling):
         ``judge`` decides between another try and the dead letters. The leases stay locked from the read to the write:
         two reapers never meet, and neither a renewal nor a completion can slip in between.
         """
-        with self.transaction():
-            expired = Lease.objects.using(self.alias).expired(self.clock()).order_by("pk")
-            return self._reclaim(list(self._unheld(expired)[:limit]), judge, _kind_of_lapse)
+        expired = Lease.objects.using(self.alias).expired(self.clock()).order_by("pk")
+        return self._reclaim(expired, judge, _kind_of_lapse, limit=limit)
 
     def adopt(self, workers: Collection[str], judge: Judge) -> list[Reclaimed]:
         """Take back at once what these workers, known to be gone, held. Attempts count, no backoff applies."""
-        with self.transaction():
-            held = Lease.objects.using(self.alias).filter(worker__in=workers).order_by("pk")
-            return self._reclaim(list(self._unheld(held)), judge, lambda _lease: FailureKind.ADOPTED)
+        held = Lease.objects.using(self.alias).filter(worker__in=workers).order_by("pk")
+        adopted: list[Reclaimed] = []
+        while reclaimed := self._reclaim(held, judge, lambda _lease: FailureKind.ADOPTED, limit=MOST_JOBS):
+            adopted += reclaimed
+        return adopted
 
     def rescue_orphans(self, *, limit: int = 100) -> int:
         """
@@ -110,6 +111,18 @@ class Reaping(Settling):
         return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
 
     def _reclaim(
+        self, leases: QuerySet[Lease], judge: Judge, kind_of: Callable[[Lease], FailureKind], *, limit: int
+    ) -> list[Reclaimed]:
+        """Take back the jobs of up to ``limit`` of these leases; empty when there are no such leases any more."""
+        while True:
+            with self.transaction():
+                found = list(self._unheld(leases)[:limit])
+                reclaimed = self._reclaim_leases(found, judge, kind_of)
+            # Those whose jobs were settled one by one give nothing back, and are not the end of the list.
+            if reclaimed or not found:
+                return reclaimed
+
+    def _reclaim_leases(
         self, leases: Sequence[Lease], judge: Judge, kind_of: Callable[[Lease], FailureKind]
     ) -> list[Reclaimed]:
         reclaimed: list[Reclaimed] = []
