@@ -9,8 +9,9 @@ import pytest
 from django_workqueue.domain.outcomes import Bury, Retry
 from django_workqueue.domain.states import DeathReason, FailureKind, JobState
 from django_workqueue.models import DeadLetter, Failure, Job, Lease
+from django_workqueue.store import reap as reaping
 from tests.claims import claim, claim_one, complete, put_back
-from tests.factories import JobFactory, ago
+from tests.factories import JobFactory, LeaseFactory, ago
 
 pytestmark = pytest.mark.django_db
 
@@ -141,6 +142,27 @@ def test_lease_without_jobs_is_cleared_away(store):
     assert not Lease.objects.exists()
 
 
+def test_leases_without_jobs_do_not_hide_those_behind_them(store):
+    """An empty answer means that nothing has lapsed."""
+    LeaseFactory.create_batch(5, lapsed=True)
+    JobFactory(lapsed=True)
+
+    assert len(store.reap(put_back, limit=2)) == 1
+    assert store.reap(put_back, limit=2) == []
+    assert not Lease.objects.exists()
+
+
+def test_one_reap_is_bounded_in_jobs(store, monkeypatch):
+    """A transaction over thousands of jobs would hold up whoever waits for their rows."""
+    monkeypatch.setattr(reaping, "MOST_JOBS", 3)
+    for _ in range(3):
+        JobFactory.create_batch(2)
+        claim(store)
+    store.shift(31)
+
+    assert [len(store.reap(put_back)) for _ in range(3)] == [4, 2, 0]
+
+
 def test_delayed_comeback_waits(store):
     """A judge that says "later" is obeyed."""
     JobFactory()
@@ -180,6 +202,18 @@ def test_adoption_returns_at_once_what_a_restarted_worker_held(store):
     assert set(Failure.objects.values_list("kind", flat=True)) == {FailureKind.ADOPTED}
     assert "restarted" in Failure.objects.first().message
     assert claim_one(store).attempts == 2
+
+
+def test_adoption_is_whole_however_much_the_worker_held(store, monkeypatch):
+    """Nothing is left to wait for its lease."""
+    monkeypatch.setattr(reaping, "MOST_JOBS", 3)
+    LeaseFactory(worker="worker-1")
+    for _ in range(3):
+        JobFactory.create_batch(2)
+        claim(store)
+
+    assert len(store.adopt(["worker-1"], put_back)) == 6
+    assert not Lease.objects.exists()
 
 
 def test_adoption_leaves_other_workers_alone(store):

@@ -1,0 +1,196 @@
+"""What people do: put back, discard, pause, prune, and look."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+import pytest
+
+from django_workqueue.exceptions import InvalidJobError
+from django_workqueue.lifecycle import operate
+from django_workqueue.lifecycle.enqueue import MAX_ATTEMPTS
+from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Queue
+from tests.claims import claim_one
+from tests.factories import DeadLetterFactory, FinishedJobFactory, JobFactory, QueueFactory, WorkerFactory, ago
+
+pytestmark = pytest.mark.django_db
+
+
+# -- requeue -----------------------------------------------------------------------------------------------------------
+
+
+def test_requeued_job_gets_its_queues_attempts(settings):
+    """Unless the operator says how many (felixmosh/bull-board#737)."""
+    settings.WORKQUEUE = {"MAX_ATTEMPTS": 3, "QUEUES": {"mail": {"MAX_ATTEMPTS": 7}}}
+    letters = [
+        DeadLetterFactory(attempts=3),
+        DeadLetterFactory(attempts=3, queue="mail"),
+        DeadLetterFactory(attempts=3),
+    ]
+
+    operate.requeue([letters[0].pk, letters[1].pk])
+    operate.requeue([letters[2].pk], attempts=1)
+
+    assert [Job.objects.get(pk=letter.pk).max_attempts for letter in letters] == [6, 10, 4]
+
+
+def test_requeued_job_can_be_claimed_at_once(store):
+    """Its old due time and its failures hold nothing back."""
+    letter = DeadLetterFactory(died_at=ago(days=1), failures=3)
+    operate.requeue([letter.pk])
+
+    assert claim_one(store).id == letter.pk
+    assert Failure.objects.filter(job_id=letter.pk).count() == 3
+
+
+def test_refusal_is_named_and_does_not_stop_the_others():
+    """A batch is many single acts."""
+    taken = DeadLetterFactory(dedupe_key="k")
+    JobFactory(dedupe_key="k")
+    fine, missing = DeadLetterFactory(), uuid.uuid4()
+
+    done = operate.requeue([taken.pk, missing, fine.pk])
+
+    assert done.job_ids == [fine.pk]
+    assert [refusal.job_id for refusal in done.refused] == [taken.pk, missing]
+    assert "is live with the same id or dedupe key" in done.refused[0].problem
+    assert str(missing) in done.refused[1].problem
+
+
+@pytest.mark.parametrize("attempts", [0, -1, MAX_ATTEMPTS + 1])
+def test_number_of_attempts_is_checked_before_anything_is_done(attempts):
+    """The letters stay where they are."""
+    letter = DeadLetterFactory()
+
+    with pytest.raises(InvalidJobError, match=str(attempts)):
+        operate.requeue([letter.pk], attempts=attempts)
+
+    assert DeadLetter.objects.exists()
+
+
+def test_another_tenants_letter_is_not_found():
+    """Nor does the answer reveal that it exists."""
+    letter = DeadLetterFactory(tenant="acme")
+
+    done = operate.requeue([letter.pk], tenant="globex")
+
+    assert done.job_ids == []
+    assert done.refused[0].problem == operate.requeue([missing := uuid.uuid4()]).refused[0].problem.replace(
+        str(missing), str(letter.pk)
+    )
+    assert operate.discard([letter.pk], tenant="globex") == []
+    assert operate.requeue([letter.pk], tenant="acme").job_ids == [letter.pk]
+
+
+def test_requeue_is_logged_with_the_job(caplog):
+    """Somebody did this."""
+    letter = DeadLetterFactory()
+    with caplog.at_level(logging.INFO, logger="django_workqueue"):
+        operate.requeue([letter.pk])
+
+    assert caplog.records[0].job_id == str(letter.pk)
+
+
+# -- dead letters ------------------------------------------------------------------------------------------------------
+
+
+def test_dead_letters_are_listed_oldest_first_and_bounded():
+    """Of one tenant or queue, or of all."""
+    young = DeadLetterFactory(died_at=ago(minutes=1), tenant="acme")
+    old = DeadLetterFactory(died_at=ago(days=1), queue="mail")
+    middle = DeadLetterFactory(died_at=ago(hours=1), tenant="acme", queue="mail")
+
+    assert operate.dead_letters() == [old, middle, young]
+    assert operate.dead_letters(limit=1) == [old]
+    assert operate.dead_letters(tenant="acme") == [middle, young]
+    assert operate.dead_letters(tenant="") == [old]
+    assert operate.dead_letters(tenant="acme", queue="mail") == [middle]
+
+
+def test_discarded_letters_are_named():
+    """Those that were there."""
+    letter = DeadLetterFactory(failures=2)
+
+    assert operate.discard([uuid.uuid4(), letter.pk]) == [letter.pk]
+    assert not (DeadLetter.objects.exists() or Failure.objects.exists())  # noqa: PT018 - both went together
+
+
+# -- pause, prune, reap ------------------------------------------------------------------------------------------------
+
+
+def test_pause_and_resume_are_logged(caplog):
+    """A stopped queue is something to know of."""
+    with caplog.at_level(logging.WARNING, logger="django_workqueue"):
+        operate.pause("mail", "olga")
+        assert Queue.objects.get(pk="mail").paused_by == "olga"
+        operate.resume("mail")
+
+    assert Queue.objects.get(pk="mail").paused_at is None
+    assert ["paused by olga" in caplog.messages[0], "resumed" in caplog.messages[1]] == [True, True]
+
+
+def test_prune_follows_the_settings(settings):
+    """Dead letters go only where a project says so."""
+    FinishedJobFactory(expires_at=ago(seconds=1))
+    DeadLetterFactory(died_at=ago(days=40))
+
+    assert operate.prune().total == 1
+    settings.WORKQUEUE = {"DEAD_RETENTION": 30 * 86400}
+    assert operate.prune().dead == 1
+    assert not FinishedJob.objects.exists()
+
+
+def test_reaping_once_takes_all_that_has_lapsed(store):
+    """However many leases that are."""
+    JobFactory.create_batch(25)
+    for _ in range(25):
+        claim_one(store)
+    store.shift(31)
+
+    assert len(operate.reap_once()) == 25
+    assert operate.reap_once() == []
+
+
+# -- patterns and statistics -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("patterns", "queue", "serves"),
+    [
+        ("*", "mail", True),
+        ("mail", "mail", True),
+        ("mail", "mailing", False),
+        ("mail*", "mailing", True),
+        ("a,b*,!bad", "bad", False),
+        ("a,b*,!bad", "big", True),
+        ("!spam", "mail", False),
+        ("*,!spam*", "spam-2", False),
+        ("[ab]?", "a1", True),
+        ("Mail", "mail", False),
+    ],
+)
+def test_patterns_are_those_of_a_shell(patterns, queue, serves):
+    """With capitals kept apart, and exclusions before all."""
+    assert operate.serves(patterns, queue) is serves
+
+
+def test_statistics_count_the_live_workers_of_each_queue():
+    """A queue that nobody serves is flagged, however many workers there are (Techiebutler/freeframe#240)."""
+    QueueFactory(name="mail")
+    JobFactory(queue="defualt")
+    WorkerFactory(queues="mail,default")
+    WorkerFactory(queues="*,!defualt")
+    WorkerFactory(queues="*", silent=True)
+
+    found = {row.queue: row for row in operate.stats()}
+
+    assert (found["mail"].workers, found["defualt"].workers) == (2, 0)
+    assert (found["mail"].unserved, found["defualt"].unserved) == (False, True)
+
+
+def test_silence_outlasts_missed_beats(settings):
+    """A worker that missed two beats is not gone yet."""
+    settings.WORKQUEUE = {"HEARTBEAT": 4}
+
+    assert operate.silence().total_seconds() == 13
