@@ -98,17 +98,15 @@ class _Drainer:
         self._attempts: list[Attempt] = []
 
     def run(self, max_jobs: int | None) -> list[Attempt]:
-        try:
-            while max_jobs is None or len(self._attempts) < max_jobs:
-                job = self._next_job()
-                if job is not None:
-                    self._run(job)
-                    if max_jobs is None:
-                        self._refuse_endless_work()
-                elif not self._pass_time():
-                    break
-        finally:
-            self._write_statistics()
+        while max_jobs is None or len(self._attempts) < max_jobs:
+            job = self._next_job()
+            if job is not None:
+                self._run(job)
+                if max_jobs is None:
+                    self._refuse_endless_work()
+            elif not self._pass_time():
+                break
+        self._write_statistics()
         return self._attempts
 
     def _next_job(self) -> ClaimedJob | None:
@@ -140,10 +138,10 @@ class _Drainer:
         attempted = attempt(job, self._store, self._worker, commits=True)
         made = self._settle(job, attempted)
         self._attempts.append(made)
-        if attempted.interrupt is not None:
-            raise attempted.interrupt
-        if self._raise_errors and made.error is not None:
-            raise made.error
+        error = attempted.interrupt or (made.error if self._raise_errors else None)
+        if error is not None:
+            self._write_statistics()
+            raise error
 
     def _settle(self, job: ClaimedJob, attempted: Attempted) -> Attempt:
         settlement = attempted.settlement
