@@ -107,7 +107,9 @@ def pause(queue: str, by: str, *, database: str | None = None) -> None:
 
 def resume(queue: str, *, database: str | None = None) -> None:
     """Let workers claim from ``queue`` again."""
-    store_for(database).resume(queue)
+    store = store_for(database)
+    store.resume(queue)
+    wake(store, {(queue, tenant) for tenant in store.lanes(queue)})
     logger.warning("Queue %r was resumed.", queue, extra={"queue": queue})
 
 

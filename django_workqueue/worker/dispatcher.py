@@ -29,6 +29,8 @@ logger = logging.getLogger("django_workqueue.worker")
 
 FLUSH_SECONDS = 0.01
 """How long an outcome may wait for others to be settled with."""
+HEARING_FACTOR = 5
+"""How much longer than the poll interval an idle worker waits while its listener hears."""
 STALE_SECONDS = 1.0
 """How long a claimed job may wait for a slot before it is given back."""
 GIVE_BACK_SECONDS = 5.0
@@ -120,17 +122,23 @@ class Dispatcher:
 
     def _walk_if_due(self) -> None:
         ends_soon = self._options.burst and not len(self.held) and not len(self.lanes)
-        if ends_soon or time.monotonic() >= self._walk_at:
+        if ends_soon or self.lanes.news.missed or time.monotonic() >= self._walk_at:
+            self.lanes.news.missed = False
             begun = time.monotonic()
             self.lanes.walk(self._store)
             took = time.monotonic() - begun
             self._idle_walks = 0 if len(self.lanes) else self._idle_walks + 1
             # At most a twentieth of the time goes into walks, and idle workers spread theirs.
-            pause = self._options.poll_interval.total_seconds() * random.uniform(0.8, 1)  # noqa: S311 - spreading, no secret
+            pause = self._poll_seconds() * random.uniform(0.8, 1)  # noqa: S311 - spreading, no secret
             self._walk_at = begun + max(pause, took * 20)
 
+    def _poll_seconds(self) -> float:
+        """Return the time between two walks: an idle worker that hears of new jobs looks more seldom."""
+        seldom = self.lanes.news.hearing and self.lanes.is_empty
+        return self._options.poll_interval.total_seconds() * (HEARING_FACTOR if seldom else 1)
+
     def _claim(self) -> None:
-        if len(self.lanes):
+        if not self.lanes.is_empty:
             self.lanes.refresh_pauses(self._store)
         for size in self._pace.claims(free=self.board.free, waiting=self.board.waiting):
             if not self._claim_once(self._within_max_jobs(size)):

@@ -29,6 +29,15 @@ class News:
     lanes: deque[tuple[str, str]] = field(default_factory=deque)
     returned: deque[tuple[str, str]] = field(default_factory=deque)
     """Lanes to which jobs came back, which may lie before their marks."""
+    hearing: bool = False
+    """Whether the listener hears, so that looking from time to time is only the safety net."""
+    missed: bool = False
+    """Whether news may have been missed since the last look."""
+
+    def hear(self, hearing: bool) -> None:
+        """Note that the listener hears from now on, or does no longer; either way something may have been missed."""
+        self.hearing = hearing
+        self.missed = True
 
 
 class LaneBook:
@@ -47,6 +56,11 @@ class LaneBook:
     def __len__(self) -> int:
         """Return the number of lanes that may have work."""
         return sum(len(rotation) for queue, rotation in self._rotations.items() if queue not in self._paused)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no lane is remembered, not even of a paused queue."""
+        return not any(self._rotations.values())
 
     def read_news(self) -> None:
         """Learn the lanes that were heard of, and those whose senders kept quiet for a moment."""

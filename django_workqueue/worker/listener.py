@@ -43,13 +43,19 @@ class Listener(WorkerThread):
             try:
                 with self._store.listening() as ear:
                     backoff.worked()
+                    self._tell(hearing=True)
                     self._listen(ear)
             except Exception:  # a driver's errors are not Django's here, and none may end the listener
                 wait = backoff.failed()
+                self._tell(hearing=False)
                 logger.warning(
                     "The listener lost its connection; polling goes on. Next try in %.1f s.", wait, exc_info=True
                 )
                 self._ended.wait(wait)
+
+    def _tell(self, *, hearing: bool) -> None:
+        self._news.hear(hearing=hearing)
+        self._wake()
 
     def _listen(self, ear: Ear) -> None:
         self._heard_at, self._asked_at = time.monotonic(), None
