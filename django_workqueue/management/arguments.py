@@ -15,7 +15,10 @@ def duration(text: str) -> timedelta:
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration. Write seconds, or 90s, 15m, 24h, 7d.")
     number, unit = match.groups()
-    return timedelta(seconds=float(number) * _UNITS[unit or "s"])
+    try:
+        return timedelta(seconds=float(number) * _UNITS[unit or "s"])
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than any clock counts.") from None
 
 
 def names(text: str) -> tuple[str, ...]:
