@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from datetime import timedelta
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -24,3 +25,14 @@ def duration(text: str) -> timedelta:
 def names(text: str) -> tuple[str, ...]:
     """Convert "a, b" into ("a", "b")."""
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return a converter of whole numbers from ``least`` to ``most``."""
+
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}.")
+        return int(text)
+
+    return convert

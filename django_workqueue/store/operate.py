@@ -21,12 +21,20 @@ MOST_ATTEMPTS = 32767
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows one round of cleaning removed."""
+    """How many rows cleaning removed, or would remove."""
 
-    finished: int
-    dead: int
-    workers: int
-    minutes: int
+    finished: int = 0
+    dead: int = 0
+    workers: int = 0
+    minutes: int = 0
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(
+            self.finished + other.finished,
+            self.dead + other.dead,
+            self.workers + other.workers,
+            self.minutes + other.minutes,
+        )
 
     @property
     def total(self) -> int:
@@ -107,21 +115,33 @@ class Operating(BaseStore):
 
     def prune(self, *, batch: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
         """Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0."""
-        now = self.now()
         return Pruned(
-            finished=self._prune_finished(batch),
-            dead=self._prune_dead(batch, dead_retention) if dead_retention else 0,
-            workers=Worker.objects.using(self.alias).filter(seen_at__lt=now - timedelta(days=1)).delete()[0],
-            minutes=self._prune_minutes(batch, statistics_retention),
+            finished=self._prune_jobs(self._old_finished(), batch),
+            dead=self._prune_jobs(self._old_dead(dead_retention), batch) if dead_retention else 0,
+            workers=self._old_workers().delete()[0],
+            minutes=self._prune_minutes(self._old_minutes(statistics_retention), batch),
         )
 
-    def _prune_finished(self, batch: int) -> int:
-        over = FinishedJob.objects.using(self.alias).filter(expires_at__lte=self.clock()).order_by("expires_at")
-        return self._prune_jobs(over, batch)
+    def prunable(self, *, cap: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
+        """Count what ``prune`` would delete by now, up to ``cap`` rows of each kind."""
+        return Pruned(
+            finished=self._old_finished()[:cap].count(),
+            dead=self._old_dead(dead_retention)[:cap].count() if dead_retention else 0,
+            workers=self._old_workers()[:cap].count(),
+            minutes=self._old_minutes(statistics_retention)[:cap].count(),
+        )
 
-    def _prune_dead(self, batch: int, retention: timedelta) -> int:
-        over = DeadLetter.objects.using(self.alias).filter(died_at__lte=self.now() - retention).order_by("died_at")
-        return self._prune_jobs(over, batch)
+    def _old_finished(self) -> QuerySet[FinishedJob]:
+        return FinishedJob.objects.using(self.alias).filter(expires_at__lte=self.clock()).order_by("expires_at")
+
+    def _old_dead(self, retention: timedelta) -> QuerySet[DeadLetter]:
+        return DeadLetter.objects.using(self.alias).filter(died_at__lte=self.now() - retention).order_by("died_at")
+
+    def _old_workers(self) -> QuerySet[Worker]:
+        return Worker.objects.using(self.alias).filter(seen_at__lt=self.now() - timedelta(days=1))
+
+    def _old_minutes(self, retention: timedelta) -> QuerySet[QueueMinute]:
+        return QueueMinute.objects.using(self.alias).filter(minute__lt=self.now() - retention).order_by("minute")
 
     def _prune_jobs(self, over: QuerySet[Any], batch: int) -> int:
         """
@@ -138,8 +158,7 @@ class Operating(BaseStore):
             Failure.objects.using(self.alias).filter(job_id__in=[pk for pk in ids if pk not in again]).delete()
         return count
 
-    def _prune_minutes(self, batch: int, retention: timedelta) -> int:
-        over = QueueMinute.objects.using(self.alias).filter(minute__lt=self.now() - retention).order_by("minute")
+    def _prune_minutes(self, over: QuerySet[QueueMinute], batch: int) -> int:
         ids = list(over.values_list("pk", flat=True)[:batch])
         return QueueMinute.objects.using(self.alias).filter(pk__in=ids).delete()[0] if ids else 0
 

@@ -6,15 +6,16 @@ import os
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError, CommandParser, SystemCheckError
+from django.core.management.base import CommandError, CommandParser
 from django.utils.connection import ConnectionDoesNotExist
 
 from ...worker.options import WorkerOptions
 from ...worker.process import EXIT_USAGE, WorkerProcess, leave
 from .. import arguments
+from ..base import QueueCommand
 
 
-class Command(BaseCommand):
+class Command(QueueCommand):
     """Parse, check, and hand over to the worker."""
 
     help = "Runs the jobs of the work queue: claims, executes, retries, and reaps what lost workers left behind."
@@ -73,16 +74,6 @@ class Command(BaseCommand):
             default=_env("DATABASE", None),
             help="Alias of the queue's database (default: WORKQUEUE['DATABASE']).",
         )
-
-    def check(self, *args: Any, **given: Any) -> None:
-        """Run the system checks; settings that cannot work are a fault of usage."""
-        # Of no database: from Django 6.1 on, checks of models ask each for its version, and a worker waits for its own.
-        given.setdefault("databases", [])
-        try:
-            super().check(*args, **given)
-        except SystemCheckError as error:
-            error.returncode = EXIT_USAGE
-            raise
 
     def handle(self, *_args: Any, **given: Any) -> None:
         """Run the worker and leave with its exit code."""
