@@ -10,7 +10,14 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from .domain.contract import DEFAULT_TASK_BACKEND_ALIAS, AnyTask, AnyTaskResult, Task
+from .domain.contract import (
+    DEFAULT_TASK_BACKEND_ALIAS,
+    DEFAULT_TASK_PRIORITY,
+    DEFAULT_TASK_QUEUE_NAME,
+    AnyTask,
+    AnyTaskResult,
+    Task,
+)
 from .domain.policies import BackoffPolicy
 from .exceptions import LONGEST, InvalidJobError
 from .lifecycle.enqueue import DedupeUntil, queue_name
@@ -37,6 +44,13 @@ class WorkTask(AnyTask):
     enqueue also has ``duplicate``.
     """
 
+    # Django 6.0 has no defaults for these: its own decorator gives them all.
+    priority: int = DEFAULT_TASK_PRIORITY
+    backend: str = DEFAULT_TASK_BACKEND_ALIAS
+    queue_name: str = DEFAULT_TASK_QUEUE_NAME
+    run_after: Any = None
+    """A datetime, or a timedelta from the moment of the enqueue."""
+    takes_context: bool = False
     tenant: str = ""
     """Whose work it is. Tenants with work take turns."""
     max_attempts: int | None = None

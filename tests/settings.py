@@ -42,9 +42,7 @@ def postgresql_database() -> dict[str, Any]:
     """Return the database of ``DATABASE_URL`` or of a throwaway server; there is no third way."""
     entry = database(ensure_database_url())
     if not entry["ENGINE"].endswith("postgresql"):
-        msg = (
-            f"WORKQUEUE_TEST_DB is 'postgresql', but DATABASE_URL is {entry['ENGINE']!r}. Unset one of them."
-        )
+        msg = f"WORKQUEUE_TEST_DB is 'postgresql', but DATABASE_URL is {entry['ENGINE']!r}. Unset one of them."
         raise ImproperlyConfigured(msg)
     return entry
 

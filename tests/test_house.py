@@ -100,9 +100,7 @@ def function_sizes() -> dict[str, int]:
 def test_import_contracts_hold():
     """A file imports only from the floors below it, and only worker/ knows threads, processes and signals."""
     program = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -110,11 +108,7 @@ def test_import_contracts_hold():
 @pytest.mark.parametrize("path", OUTSIDE_STORE)
 def test_rows_are_written_in_the_store_alone(path):
     """A write elsewhere would pass by the fence that refuses a worker whose lease is lost."""
-    found = [
-        f"line {call.lineno}: {ast.unparse(method)}"
-        for call, method in calls(parse(path))
-        if is_write(method)
-    ]
+    found = [f"line {call.lineno}: {ast.unparse(method)}" for call, method in calls(parse(path)) if is_write(method)]
 
     assert not found
 
@@ -124,11 +118,7 @@ def test_sql_is_spoken_in_the_store_alone(path):
     """SQL elsewhere would be right on one database only, and nobody would look for it there."""
     tree = parse(path)
     found = [f"line {node.lineno}: {node.value.strip()[:60]}" for node in statements(tree)]
-    found += [
-        f"line {call.lineno}: {ast.unparse(method)}"
-        for call, method in calls(tree)
-        if method.attr == "cursor"
-    ]
+    found += [f"line {call.lineno}: {ast.unparse(method)}" for call, method in calls(tree) if method.attr == "cursor"]
 
     assert not found
 

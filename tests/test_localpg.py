@@ -92,9 +92,7 @@ def test_close_removes_everything():
 
 def test_nothing_stays_after_kill_9():
     """A test run that is killed outright must not leave servers and folders on the machine."""
-    owner = subprocess.Popen(
-        [sys.executable, "-c", START_AND_HANG], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    owner = subprocess.Popen([sys.executable, "-c", START_AND_HANG], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     with owner:
         folder = Path(owner.stdout.readline().strip())
         postmaster = int((folder / "data" / "postmaster.pid").read_text().split()[0])

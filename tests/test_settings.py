@@ -73,6 +73,4 @@ def test_project_gives_sqlite_the_options_of_a_queue():
 
 def test_project_leaves_postgresql_as_its_address_says():
     """Options in DATABASE_URL reach the driver, and none of SQLite's join them."""
-    assert database("postgres://me@db.example.com/shop?connect_timeout=3")["OPTIONS"] == {
-        "connect_timeout": 3
-    }
+    assert database("postgres://me@db.example.com/shop?connect_timeout=3")["OPTIONS"] == {"connect_timeout": 3}
