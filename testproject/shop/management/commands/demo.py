@@ -66,10 +66,19 @@ class Command(BaseCommand):
 @contextmanager
 def _orderly_end() -> Iterator[None]:
     """Make every way to end the demo unwind it, so that the workers are stopped on the way out."""
-    heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, _leave) for number in heard}
+    heard: list[int] = []
+
+    def leave(number: int, _frame: object) -> None:
+        heard.append(number)
+        sys.exit(128 + number)
+
+    wanted = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, leave) for number in wanted}
     try:
         yield
+        if heard:
+            # It came in a finaliser, where Python drops what a handler raises.
+            sys.exit(128 + heard[0])
     except DemoError as error:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
@@ -77,7 +86,3 @@ def _orderly_end() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _leave(number: int, _frame: object) -> None:
-    sys.exit(128 + number)
