@@ -136,6 +136,12 @@ def patient():
 
 
 @task
+def return_coroutine(left, right):
+    """Be no coroutine function and return a coroutine all the same, as many decorators do."""
+    return add_async.func(left, right)
+
+
+@task
 async def cancel_itself():
     """End as if somebody had cancelled it."""
     raise asyncio.CancelledError

@@ -101,6 +101,7 @@ def test_settings_cannot_be_changed_in_place():
         (None, "WORKQUEUE", "must be a dict"),
         ({"LEASE": 0}, "WORKQUEUE['LEASE']", "must be more than zero"),
         ({"LEASE": -1}, "WORKQUEUE['LEASE']", "must not be negative"),
+        ({"LEASE": 10**10}, "WORKQUEUE['LEASE']", "must not be longer than a century"),
         ({"LEASE": "30"}, "WORKQUEUE['LEASE']", "must be a timedelta or a number of seconds"),
         ({"LEASE": True}, "WORKQUEUE['LEASE']", "must be a timedelta or a number of seconds"),
         ({"LEASE": None}, "WORKQUEUE['LEASE']", "must be a timedelta or a number of seconds"),

@@ -151,6 +151,16 @@ def test_tasks_can_be_declared_on_djangos_own_backends(settings, backend):
     assert made.enqueue(1, 2).task.tenant == "acme"
 
 
+def test_batch_works_on_djangos_own_backends(settings):
+    """They know no batches, so each job is enqueued by itself."""
+    contract = Task.__module__.rpartition(".")[0]
+    settings.TASKS = {"default": {"BACKEND": f"{contract}.backends.immediate.ImmediateBackend"}}
+
+    results = samples.add.enqueue_many([(1, 2), {"left": 3, "right": 4}])
+
+    assert [result.return_value for result in results] == [3, 7]
+
+
 def test_task_on_an_unknown_backend_is_refused():
     """The alias must be one of TASKS."""
     with pytest.raises(Exception, match="nowhere"):

@@ -322,6 +322,8 @@ def test_stored_arguments_are_compact_json():
         ({"queue": "q" * 101}, "queue has 101 characters"),
         ({"queue": 7}, "queue is 7, of type int"),
         ({"queue": "a\nb"}, "control characters"),
+        ({"queue": ["a"]}, "of type list"),
+        ({"tenant": {}}, "of type dict"),
         ({"tenant": "t" * 101}, "tenant has 101 characters"),
         ({"tenant": None}, "tenant is None"),
         ({"tenant": "a\x00"}, "NUL"),

@@ -189,6 +189,7 @@ ENQUEUES = {
     "deferred": lambda: samples.add.using(run_after=timedelta(seconds=5)).enqueue(1, 2),
     "keyed": lambda: samples.bill.enqueue(7),
     "batch": lambda: samples.add.enqueue_many([(1, 2), (3, 4)]),
+    "large batch": lambda: samples.add.enqueue_many([(1, 2)] * 100),
     "keyed batch": lambda: samples.bill.enqueue_many([(1,), (2,)]),
 }
 

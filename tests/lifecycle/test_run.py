@@ -32,6 +32,7 @@ from django_workqueue.lifecycle.run import (
     unrecordable,
 )
 from django_workqueue.models import Failure, Job
+from django_workqueue.worker.executors import _settled
 from tests import samples
 from tests.claims import NO_DELAY, claim_one, fail
 
@@ -44,7 +45,7 @@ def attempt(store, *, worker: str = "worker-1") -> Settlement:
     if not isinstance(call, Call):
         return call
     if call.is_async:
-        return asyncio.run(run_async(call))
+        return asyncio.run(_settled(call))
     return contextvars.Context().run(run, call)
 
 
@@ -92,6 +93,13 @@ def test_task_of_django_tasks_runs_too(store):
 def test_coroutine_function_is_awaited(store):
     """In the loop, by the worker's event loop thread."""
     samples.add_async.enqueue(1, 2)
+
+    assert attempt(store).outcome.result == "3"
+
+
+def test_coroutine_that_a_function_returns_is_awaited_too(store):
+    """A decorator may hide that it is one."""
+    samples.return_coroutine.enqueue(1, 2)
 
     assert attempt(store).outcome.result == "3"
 
@@ -425,6 +433,23 @@ def test_started_signal_describes_the_running_attempt(store, started, task):
     assert sender is WorkQueueBackend
     assert (told.id, told.status, told.worker_ids) == (result.id, TaskResultStatus.RUNNING, ["web1:4"])
     assert told.args == [1, 2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_started_signal_of_a_coroutine_comes_in_a_thread(store, started):
+    """Its receivers may use the ORM, and so does the description of a job that failed before."""
+    samples.add_async.enqueue(1, 2)
+    fail(store, claim_one(store))
+    token = correlation_id.set("req-1")
+    samples.add_async.using(tenant="traced").enqueue(1, 2)
+    correlation_id.reset(token)
+
+    assert attempt(store).outcome.result == "3"
+    call = prepare(claim_one(store, "traced"), store, "worker-1")
+    assert asyncio.run(_settled(call)).outcome.result == "3"
+
+    assert [told.attempts for _, told, _ in started] == [2, 1]
+    assert {thread for _, _, thread in started}.isdisjoint({threading.main_thread()})
 
 
 def test_started_signal_tells_earlier_errors(store, started):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import uuid
 from datetime import timedelta
@@ -214,6 +215,29 @@ def test_fresh_job_can_be_claimed_within_the_same_transaction(store):
     for _ in range(20):
         [(job, _)] = store.insert([unsaved()])
         assert claim_one(store).id == job.pk
+
+
+def test_large_batch_stores_the_same_columns_as_a_small_one(store):
+    """Whatever way a database has for many rows, each is the row that was asked for."""
+    texts = ["tab\there", "line\nbreak", "back\\slash", "\\N", "100%", "ü🎉", '"', ",", "{}", "null", ""]
+    columns = {"priority": -7, "max_attempts": 3, "metadata": '{"a":"\\n"}', "queue": "mail"}
+    due = store.now() + timedelta(hours=1)
+    asked = [
+        [unsaved(args=json.dumps([text]), tenant=text.strip(), **columns) for text in texts * times] for times in (1, 9)
+    ]
+    for jobs in asked:
+        jobs.append(unsaved(state="scheduled", ready_at=due, **columns))
+        stored = store.insert(jobs)
+        assert [job.pk for job, _ in stored] == [job.pk for job in jobs]
+
+    for jobs in asked:
+        for job in jobs:
+            row = Job.objects.get(pk=job.pk)
+            for name in ("args", "tenant", "state", "dedupe_key", "lease_id", "attempts", *columns):
+                assert getattr(row, name) == getattr(job, name)
+            assert row.rank == 7
+            assert abs(store.now() - row.enqueued_at) < timedelta(minutes=1)
+    assert Job.objects.filter(ready_at=due).count() == 2
 
 
 def test_due_time_that_the_caller_set_is_kept(store):

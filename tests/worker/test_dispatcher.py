@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from tests.claims import claim_one, put_back
 from tests.factories import JobFactory, QueueFactory
 
 from .bench import Bench
+from .jobs import running
 
 pytestmark = pytest.mark.django_db
 
@@ -273,6 +275,34 @@ def test_stop_records_what_has_ended(store):
     bench.dispatcher._drain()
 
     assert FinishedJob.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stop_lets_running_jobs_end_within_the_grace_time(store):
+    """And keeps their leases meanwhile."""
+    JobFactory()
+    bench = Bench(shutdown_timeout=timedelta(seconds=30))
+    bench.round()
+    [job] = bench.start()
+    assert bench.dispatcher._guarded(bench.dispatcher._give_back_unstarted)
+    with running(threading.Timer(0.05, lambda: bench.finish(job)), lambda: None):
+        bench.dispatcher._drain()
+
+    assert FinishedJob.objects.count() == 1
+    assert not Failure.objects.exists()
+
+
+def test_second_request_ends_the_grace_time(store):
+    """An impatient operator (procrastinate-org/procrastinate PR#366)."""
+    JobFactory()
+    bench = Bench(shutdown_timeout=timedelta(hours=1))
+    bench.round()
+    bench.start()
+    bench.stop.request()
+    bench.stop.request()
+    bench.dispatcher._drain()
+
+    assert Failure.objects.get().kind == FailureKind.INTERRUPTED
 
 
 def test_stop_gives_running_jobs_back_as_interrupted(store):

@@ -7,7 +7,7 @@ import sqlite3
 
 import psycopg
 import pytest
-from django.db import DataError, OperationalError, connection
+from django.db import DataError, OperationalError, connection, connections
 
 from django_workqueue.domain.states import FailureKind, JobState
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease
@@ -179,6 +179,31 @@ def test_jobs_that_could_not_be_given_back_are_given_back_later(monkeypatch):
     assert [bench.round(), bench.round()] == [False, True]
 
     assert Job.objects.get().state == JobState.READY
+
+
+@pytest.mark.postgresql
+def test_outcome_whose_row_somebody_holds_waits_without_holding_up_the_others(caplog):
+    """A person looks at a job in a transaction; the worker goes on with the rest."""
+    held, other = JobFactory(), JobFactory()
+    bench = Bench(concurrency=2)
+    bench.round()
+    bench.finish(*bench.start())
+    looking = connections.create_connection("default")
+    try:
+        with caplog.at_level(logging.WARNING, logger="django_workqueue"):
+            looking.set_autocommit(False)
+            with looking.cursor() as cursor:
+                cursor.execute(f"SELECT 1 FROM {Job._meta.db_table} WHERE id = %s FOR UPDATE", [held.pk])
+            assert bench.round()
+        assert [row.pk for row in FinishedJob.objects.all()] == [other.pk]
+        assert len(bench.held) == 1
+        looking.rollback()
+    finally:
+        looking.close()
+    assert bench.round()
+
+    assert FinishedJob.objects.count() == 2
+    assert "another session holds" in caplog.text
 
 
 def test_outcome_that_no_database_stores_does_not_hold_up_the_others(monkeypatch, caplog):
