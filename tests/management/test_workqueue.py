@@ -28,20 +28,9 @@ from tests.factories import (
     WorkerFactory,
     ago,
 )
+from tests.filling import fill_finished
 
 OLD_ROWS = 30_000
-
-# Both databases can count in a recursive query; only one of them has a function for it.
-FILL = f"""
-INSERT INTO {FinishedJob._meta.db_table}
-    (id, queue, tenant, task, args, kwargs, priority, attempts, max_attempts, interruptions, dedupe_until_start,
-     enqueued_at, metadata, last_error, outcome, result, worker, finished_at, expires_at)
-WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {OLD_ROWS})
-SELECT {{id}}, 'default', '', 't', '[]', '{{{{}}}}', 0, 1, 5, 0, false,
-       %s, '{{{{}}}}', '', 'succeeded', 'null', 'w', %s, %s
-FROM number
-"""
-IDS = {"postgresql": "lpad(to_hex(n), 32, '0')::uuid", "sqlite": "printf('%%032x', n)"}
 
 
 def call(*arguments: str) -> str:
@@ -171,9 +160,7 @@ def test_prune_ends_while_rows_keep_falling_due(old_rows, monkeypatch):
 
 def test_long_neglected_table_is_pruned_in_short_statements(db):
     """One delete over all would run into a statement timeout (bensheldon/good_job#933, que-rb/que#299)."""
-    over = (ago(days=2)).evaluate(None, None, None)
-    with connection.cursor() as cursor:
-        cursor.execute(FILL.format(id=IDS[connection.vendor]), [over, over, over])
+    fill_finished(OLD_ROWS, over=True)
 
     with timed() as seconds:
         assert report("prune")["finished"] == OLD_ROWS
