@@ -39,13 +39,11 @@ FINISHED = {
     "finished_at": "%(at)s",
     "expires_at": "%(expires)s",
 }
-# A millisecond apart, as jobs are that were enqueued one by one.
-SPREAD = {"ready_at": "%(at)s + n * interval '1 millisecond'"}
 
 
-def fill_ready(count: int, *, tenant: str = "", priority: int = 0, first: int = 1, spread: bool = False) -> None:
-    """Make ``count`` ready jobs with the ids from ``first`` on; ``spread`` (on PostgreSQL) a millisecond apart."""
-    columns = {**COMMON, **READY, **(SPREAD if spread else {})}
+def fill_ready(count: int, *, tenant: str = "", priority: int = 0, first: int = 1, scattered: bool = False) -> None:
+    """Make ``count`` ready jobs with the ids from ``first`` on; ``scattered``: not in the order of their ids."""
+    columns = {**COMMON, **READY, **(_scattered(count) if scattered else {})}
     _fill(Job, columns, count, first, tenant=tenant, priority=priority, at=timezone.now() - timedelta(hours=1))
 
 
@@ -55,6 +53,11 @@ def fill_finished(count: int, *, over: bool = False, first: int = 1) -> None:
     expires = now - timedelta(minutes=1) if over else now + timedelta(days=1)
     at = now - timedelta(days=2)
     _fill(FinishedJob, {**COMMON, **FINISHED}, count, first, tenant="", priority=0, at=at, expires=expires)
+
+
+def _scattered(count: int) -> dict[str, str]:
+    """Return stamps a millisecond apart in another order than that of the ids. 7919 is prime: none comes twice."""
+    return {"ready_at": f"%(at)s + n * 7919 %% {count} * interval '1 millisecond'"}
 
 
 def _fill(model, columns, count, first, **values) -> None:

@@ -2,11 +2,13 @@
 The statements walk the indexes meant for them, whatever the statistics say.
 
 The planner is shown the worst that happens in practice: a table whose statistics were taken while it was empty, and
-which holds 200,000 rows by now. Each statement is carried out with the values known and with a generic plan.
+which holds 200,000 rows by now, or as many as WORKQUEUE_TEST_ROWS in the environment says: the ceilings hold for
+1,000,000 as well. Each statement is carried out with the values known and with a generic plan.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import pytest
@@ -23,6 +25,7 @@ from .explaining import Plan, explained
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.django_db]
 
+ROWS = int(os.environ.get("WORKQUEUE_TEST_ROWS", "200000"))
 JOB, LEASE = Job._meta.db_table, Lease._meta.db_table
 KEY, LEASE_KEY = f"{JOB}_pkey", f"{LEASE}_pkey"
 
@@ -30,17 +33,17 @@ KEY, LEASE_KEY = f"{JOB}_pkey", f"{LEASE}_pkey"
 FILL = f"""
 INSERT INTO {LEASE} (worker, queue, acquired_at, renewed_at, expires_at, deadline_at)
 SELECT 'worker-1', 'default', now(), now(), now() + interval '1 hour', now() + interval '2 hours'
-FROM generate_series(1, 200);
+FROM generate_series(1, {{rows}} / 1000);
 INSERT INTO {JOB} (id, queue, tenant, task, args, kwargs, priority, attempts, max_attempts, interruptions, dedupe_key,
                    dedupe_until_start, enqueued_at, metadata, last_error, state, ready_at, lapses, lease_id)
 SELECT lpad(to_hex(n), 32, '0')::uuid, CASE WHEN n % 20 = 0 THEN 'mail' ELSE 'default' END, 't' || n / 10 % 100,
-       'tests.samples.add', '[1,2]', '{{}}', n / 1000 % 3, 1, 5, 0, CASE WHEN n % 50 = 0 THEN 'key-' || n END,
-       false, now(), '{{}}', '',
+       'tests.samples.add', '[1,2]', '{{{{}}}}', n / 1000 % 3, 1, 5, 0, CASE WHEN n % 50 = 0 THEN 'key-' || n END,
+       false, now(), '{{{{}}}}', '',
        CASE WHEN n % 10 = 9 THEN 'leased' WHEN n % 10 >= 6 THEN 'scheduled' ELSE 'ready' END,
        now() + CASE WHEN n % 10 BETWEEN 6 AND 8 THEN interval '1 hour' ELSE interval '-1 hour' END
              + n * interval '1 millisecond',
-       0, CASE WHEN n % 10 = 9 THEN (SELECT min(id) FROM {LEASE}) + n / 10 % 200 END
-FROM generate_series(1, 200000) AS n;
+       0, CASE WHEN n % 10 = 9 THEN (SELECT min(id) FROM {LEASE}) + n / 10 % ({{rows}} / 1000) END
+FROM generate_series(1, {{rows}}) AS n;
 """
 
 
@@ -58,8 +61,8 @@ def backlog(request, django_db_setup, django_db_blocker):
         for table in (JOB, LEASE):
             run(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
         # Pages without rows, as a queue that was worked off has them: now every estimate is one row, for ever.
-        run(FILL.replace("200000", "2000"), f"DELETE FROM {JOB}", f"DELETE FROM {LEASE}")
-        run(f"VACUUM (ANALYZE) {JOB}", f"VACUUM (ANALYZE) {LEASE}", FILL)
+        run(FILL.format(rows=2000), f"DELETE FROM {JOB}", f"DELETE FROM {LEASE}")
+        run(f"VACUUM (ANALYZE) {JOB}", f"VACUUM (ANALYZE) {LEASE}", FILL.format(rows=ROWS))
         if request.param == "fresh":
             run(f"ANALYZE {JOB}", f"ANALYZE {LEASE}")
     yield

@@ -236,15 +236,26 @@ def test_pooled_worker_pins_its_plans_in_each_transaction(pooled):
 
 def test_pooled_worker_leaves_nothing_in_the_session(pooled):
     """No setting and no prepared statement outlives a transaction (bensheldon/good_job#52)."""
+    before = session_settings()
     JobFactory.create_batch(2)
     job = claim_one(pooled)
-    assert pooled.renew({job.lease_id: timedelta(seconds=30)})
+    for _ in range(10):
+        assert pooled.renew({job.lease_id: timedelta(seconds=30)})
+        assert pooled.lanes("default") == [""]
+        pooled.promote()
     assert complete(pooled, job) == {job.id}
-    pooled.promote()
 
+    assert session_settings() == before
     with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('enable_seqscan'), (SELECT count(*) FROM pg_prepared_statements)")
-        assert cursor.fetchone() == ("on", 0)
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        assert cursor.fetchone() == (0,)
+
+
+def session_settings() -> dict[str, str]:
+    """Return every setting of the session as it stands."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, setting FROM pg_settings")
+        return dict(cursor.fetchall())
 
 
 def test_pooled_worker_reads_the_same_rows(pooled, store):
