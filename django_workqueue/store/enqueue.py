@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -95,13 +96,17 @@ class Enqueueing(BaseStore):
         """Insert jobs of ids that nobody else can have, and return those whose key clashed."""
         # In one order for all callers: two batches with the same keys would wait for each other in a ring.
         ordered = sorted(jobs, key=lambda job: (job.queue, job.tenant, job.dedupe_key or str(job.pk)))
-        Job.objects.using(self.alias).bulk_create(ordered, batch_size=BATCH, ignore_conflicts=True)
-        stored = {job.pk: job for job in self._live(job.pk for job in jobs)}
+        stored = {job.pk: job for job in self._insert_where_free(ordered)}
         answers.update((pk, Stored(job, duplicate=False)) for pk, job in stored.items())
         return [job for job in jobs if job.pk not in stored]
 
+    def _insert_where_free(self, jobs: Sequence[Job]) -> Iterable[Job]:
+        """Store the jobs whose keys are free and return them, with the stamps that the database gave them."""
+        Job.objects.using(self.alias).bulk_create(jobs, batch_size=BATCH, ignore_conflicts=True)
+        return self._live(job.pk for job in jobs)
+
     def _live(self, ids: Iterable[UUID]) -> Iterable[Job]:
-        for some in _batches(ids):
+        for some in batches(ids):
             yield from Job.objects.using(self.alias).filter(pk__in=some)
 
     def _holders(self, jobs: Sequence[Job]) -> dict[tuple[str, str, str | None], Job]:
@@ -113,20 +118,20 @@ class Enqueueing(BaseStore):
         for (queue, tenant), keys in lanes.items():
             lane = Job.objects.using(self.alias).filter(queue=queue, tenant=tenant)
             lane = lane.exclude(dedupe_until_start=True, state=JobState.LEASED)
-            for some in _batches(keys):
+            for some in batches(keys):
                 holders.update({(queue, tenant, job.dedupe_key): job for job in lane.filter(dedupe_key__in=some)})
         return holders
 
     def _lock_dead(self, ids: Iterable[UUID]) -> None:
         """Lock the dead letters of these ids before their jobs, as a requeue does: neither blocks the other then."""
         if self.connection.features.has_select_for_update:
-            for some in _batches(sorted(ids)):
+            for some in batches(sorted(ids)):
                 letters = DeadLetter.objects.using(self.alias).filter(pk__in=some).order_by("pk")
                 list(letters.select_for_update().values_list("pk"))
 
     def _make_room(self, ids: Iterable[UUID]) -> None:
         """Remove what an earlier life of these ids left behind: a job is in exactly one place. Its failures stay."""
-        for some in _batches(ids):
+        for some in batches(ids):
             FinishedJob.objects.using(self.alias).filter(pk__in=some).delete()
             DeadLetter.objects.using(self.alias).filter(pk__in=some).delete()
 
@@ -139,7 +144,14 @@ class Enqueueing(BaseStore):
             rows.filter(name=name).update(duplicates=F("duplicates") + count)
 
 
-def _batches(values: Iterable[T]) -> Iterator[list[T]]:
+def stamp(job: Job, now: datetime) -> None:
+    """Give a job both stamps, where its caller gave none."""
+    for column in ("enqueued_at", "ready_at"):
+        if not isinstance(getattr(job, column), datetime):
+            setattr(job, column, now)
+
+
+def batches(values: Iterable[T]) -> Iterator[list[T]]:
     """Yield the values in lists short enough for one statement: databases bound its parameters."""
     rest = list(values)
     for start in range(0, len(rest), BATCH):

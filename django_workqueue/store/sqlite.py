@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from ..models import Job
-from .enqueue import Stored
+from .enqueue import Stored, stamp
 from .orm import OrmStore
 
 
@@ -28,7 +27,7 @@ class SqliteStore(OrmStore):
         """Store ``jobs`` stamped by the process's clock, to the microsecond. See Enqueueing.insert."""
         now = self.now()
         for job in jobs:
-            _stamp(job, now)
+            stamp(job, now)
         return super().insert(jobs, given_ids=given_ids)
 
     def begins_as_writer(self) -> bool:
@@ -46,9 +45,3 @@ class SqliteStore(OrmStore):
         """Whether the file cannot be opened or read, or stayed locked past the timeout; not a statement at fault."""
         code = getattr(error.__cause__, "sqlite_errorname", None)
         return code is None or code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_CANTOPEN", "SQLITE_IOERR"))
-
-
-def _stamp(job: Job, now: datetime) -> None:
-    for column in ("enqueued_at", "ready_at"):
-        if not isinstance(getattr(job, column), datetime):
-            setattr(job, column, now)

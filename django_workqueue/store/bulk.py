@@ -1,0 +1,63 @@
+"""
+Many jobs at once on PostgreSQL.
+
+An INSERT of a thousand rows through the ORM has nineteen thousand parameters, and takes longer to be written than to be
+carried out. COPY is the fastest way in, but breaks off at the first clash. Where keys may clash, the rows travel as
+arrays: as many parameters as there are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from ..models import Job
+from .enqueue import batches
+
+FEWEST = 20
+"""From so many jobs on, these ways make up for what they cost more."""
+
+_FIELDS = tuple(field for field in Job._meta.concrete_fields if not field.generated)
+_NAMES = tuple(field.attname for field in _FIELDS)
+_COPY = f"COPY {Job._meta.db_table} ({', '.join(_NAMES)}) FROM STDIN"
+
+
+def copy_in(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> None:
+    """Store stamped jobs that cannot clash, four times faster than the ORM's INSERT."""
+    # Django's cursor passes copy() on as it is, with the driver's own errors.
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        for job in jobs:
+            copy.write_row([getattr(job, name) for name in _NAMES])
+
+
+def insert_where_free(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> set[UUID]:
+    """Store those of the stamped jobs whose keys are free, and return their ids."""
+    stored: set[UUID] = set()
+    with connection.cursor() as cursor:
+        for some in batches(jobs):
+            cursor.execute(_insert_where_free(connection), _columns(some))
+            stored.update(pk for (pk,) in cursor.fetchall())
+    return stored
+
+
+def _insert_where_free(connection: BaseDatabaseWrapper) -> str:
+    arrays = ", ".join(f"%({field.attname})s::{_element(field, connection)}[]" for field in _FIELDS)
+    return (
+        f"INSERT INTO {Job._meta.db_table} ({', '.join(_NAMES)})"
+        f" SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING RETURNING id"
+    )
+
+
+def _columns(jobs: Sequence[Job]) -> dict[str, list[Any]]:
+    values = {name: [getattr(job, name) for job in jobs] for name in _NAMES}
+    # A word and an equal member of the enumeration are two types, of which the driver makes no list.
+    return values | {"state": [str(job.state) for job in jobs]}
+
+
+def _element(field: Any, connection: BaseDatabaseWrapper) -> str:
+    """Return the field's type without its length: a cast would cut short what the column refuses."""
+    name: str = field.db_type(connection)
+    return name.partition("(")[0]
