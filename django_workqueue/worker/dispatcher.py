@@ -138,6 +138,7 @@ class Dispatcher:
         return self._options.poll_interval.total_seconds() * (HEARING_FACTOR if seldom else 1)
 
     def _claim(self) -> None:
+        self.board.call_in()
         if not self.lanes.is_empty:
             self.lanes.refresh_pauses(self._store)
         for size in self._pace.claims(free=self.board.free, waiting=self.board.waiting):
@@ -154,7 +155,7 @@ class Dispatcher:
             if jobs:
                 self.held.add(jobs, asked_at)
                 self._claimed += len(jobs)
-                self.board.put(jobs)
+                self.board.put(jobs, executors=self._pace.executors(len(jobs)))
                 self.lanes.served(queue)
                 return True
         return False

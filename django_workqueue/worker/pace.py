@@ -4,6 +4,8 @@ from __future__ import annotations
 
 AHEAD_SECONDS = 0.1
 """Work that may wait for a slot, in seconds of each slot. More would be hoarded while other workers are idle."""
+WORTH_SECONDS = 0.005
+"""Work for which one more executor is woken."""
 MOST_AHEAD = 400
 BATCH = 200
 """Jobs of one claim at most."""
@@ -32,6 +34,12 @@ class Pace:
             return 0
         per_slot = AHEAD_SECONDS / max(self._average, 1e-6)
         return min(int(per_slot * self._slots), MOST_AHEAD)
+
+    def executors(self, jobs: int) -> int:
+        """Return how many executors so many jobs are worth: one for every few milliseconds of work."""
+        if self._average is None:
+            return jobs
+        return 1 + int(jobs * self._average / WORTH_SECONDS)
 
     def claims(self, *, free: int, waiting: int) -> list[int]:
         """

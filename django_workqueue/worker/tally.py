@@ -44,31 +44,34 @@ class Tally:
 
     def add_done(self, settlements: Sequence[Settlement]) -> None:
         """Count successes."""
-        now = timezone.now()
         with self._lock:
-            for settlement in settlements:
-                self._minute(settlement, now).done += 1
-                self._counts[settlement.job.queue].done += 1
+            for queue, task in {(each.job.queue, each.job.task) for each in settlements}:
+                mine = [each for each in settlements if each.job.task == task and each.job.queue == queue]
+                self._minute(queue, task, mine).done += len(mine)
+                self._counts[queue].done += len(mine)
             self.done += len(settlements)
 
     def add_failed(self, settlement: Settlement, decision: Decision) -> None:
         """Count a failed attempt with what was decided."""
         died = isinstance(decision, Bury)
         with self._lock:
-            minute, counts = self._minute(settlement, timezone.now()), self._counts[settlement.job.queue]
+            job = settlement.job
+            minute, counts = self._minute(job.queue, job.task, [settlement]), self._counts[job.queue]
             minute.failed += 1
             counts.failed += 1
             minute.dead += died
             counts.dead += died
             self.failed += 1
 
-    def _minute(self, settlement: Settlement, now: datetime) -> _Minute:
-        """Return the rollup of the job's queue and task, its wait and run already counted."""
-        key = (now.replace(second=0, microsecond=0), settlement.job.queue, settlement.job.task)
+    def _minute(self, queue: str, task: str, settlements: Sequence[Settlement]) -> _Minute:
+        """Return this minute's rollup of a queue and task, with the waits and runs of these settlements counted."""
+        key = (timezone.now().replace(second=0, microsecond=0), queue, task)
         self._changed.add(key)
-        minute = self._minutes[key]
-        minute.runs[_bucket(settlement.outcome.run_seconds)] += 1
-        minute.waits[_bucket(_waited(settlement))] += 1
+        minute, now = self._minutes[key], time.time()
+        for job, outcome, *_ in settlements:
+            minute.runs[_bucket(outcome.run_seconds)] += 1
+            # For charts only, so the worker's clock will do.
+            minute.waits[_bucket(now - job.ready_at.timestamp() - outcome.run_seconds)] += 1
         return minute
 
     def take_counts(self) -> dict[str, QueueCounts]:
@@ -125,11 +128,6 @@ def _is_same(row: QueueMinute, other: QueueMinute) -> bool:
 def _bucket(seconds: float) -> int:
     """Return the number of the histogram bucket: the count of bits of the whole milliseconds."""
     return min(max(0, int(seconds * 1000)).bit_length(), _BUCKETS - 1)
-
-
-def _waited(settlement: Settlement) -> float:
-    """Return how long the job was ready before it ran; for charts only, so the worker's clock will do."""
-    return time.time() - settlement.job.ready_at.timestamp() - settlement.outcome.run_seconds
 
 
 def memory_bytes() -> int:

@@ -202,3 +202,27 @@ def test_dispatcher_sleeps_while_work_goes_on(board, wakes):
     for number in range(FLUSH_SIZE):
         desk.finish(done(desk.take()))
         assert wakes.count == (number == FLUSH_SIZE - 1)
+
+
+def test_more_executors_are_called_in_when_jobs_take_longer_than_thought(board):
+    """Only one was woken for what looked like a moment's work; the first job then blocks it."""
+    taken = []
+    release = threading.Event()
+
+    def work(desk):
+        while (one := desk.take()) is not None:
+            taken.append(one)
+            release.wait(10)
+
+    threads = [threading.Thread(target=work, args=(board.open_desk(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    board.put([job(), job()], executors=1)
+    wait_until(lambda: len(taken) == 1)
+
+    wait_until(lambda: board.call_in() or len(taken) == 2)
+
+    release.set()
+    board.close()
+    for thread in threads:
+        thread.join(10)

@@ -65,3 +65,10 @@ def test_misjudged_pace_begins_anew():
     pace.misjudged()
 
     assert pace.claims(free=2, waiting=0) == [1, 1]
+
+
+def test_little_work_is_worth_one_executor_and_much_is_worth_more():
+    """Threads that only compute take turns; work that takes time needs its slots."""
+    assert paced(8, 0.00001).executors(200) == 1
+    assert paced(8, 0.05).executors(8) > 8
+    assert paced(8).executors(3) == 3
