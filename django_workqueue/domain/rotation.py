@@ -15,22 +15,29 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
+from uuid import UUID
 
 from .outcomes import ClaimedJob
 
 FIRST_RANK, LAST_RANK = -100, 100
 """Ranks are minus priorities: the most urgent comes first."""
 
+FIRST_ID = UUID(int=0)
+
 SLACK = timedelta(seconds=2)
-"""How far before a mark a claim starts: a row may be committed a little later than its stamp."""
+"""How long after its stamp a row may be committed and still be found at once. A mark never lies within this time."""
+
+Mark = tuple[datetime, UUID]
+"""Where a claim may start: at this readiness and, among jobs of one stamp, at this id."""
 
 
 class Segment(NamedTuple):
-    """A stretch of one lane's ready index: from (first_rank, after), or its start where None, through last_rank."""
+    """A stretch of a lane's ready index: from (first_rank, after, after_id), or its start where None, to last_rank."""
 
     first_rank: int
     after: datetime | None
     last_rank: int
+    after_id: UUID = FIRST_ID
 
 
 class LaneTurn(NamedTuple):
@@ -42,21 +49,24 @@ class LaneTurn(NamedTuple):
 
 @dataclass(slots=True)
 class _Lane:
-    marks: dict[int, datetime] = field(default_factory=dict)
+    marks: dict[int, Mark] = field(default_factory=dict)
 
     def segments(self) -> tuple[Segment, ...]:
         """Cut the ranks so that each marked one begins at its mark and those around it at their start."""
-        starts: list[tuple[int, datetime | None]] = [(rank, self.marks[rank]) for rank in sorted(self.marks)]
+        starts: list[tuple[int, datetime | None, UUID]] = [(rank, *self.marks[rank]) for rank in sorted(self.marks)]
         if not starts or starts[0][0] > FIRST_RANK:
-            starts.insert(0, (FIRST_RANK, None))
-        ends = [rank - 1 for rank, _ in starts[1:]] + [LAST_RANK]
-        return tuple(Segment(rank, after, end) for (rank, after), end in zip(starts, ends, strict=True))
+            starts.insert(0, (FIRST_RANK, None, FIRST_ID))
+        ends = [rank - 1 for rank, _, _ in starts[1:]] + [LAST_RANK]
+        return tuple(Segment(rank, after, end, pk) for (rank, after, pk), end in zip(starts, ends, strict=True))
 
-    def mark(self, job: ClaimedJob) -> None:
+    def mark(self, job: ClaimedJob, horizon: datetime | None) -> None:
+        """Remember where ``job`` was, or the horizon behind which rows may still be committed, if that is earlier."""
+        if horizon is None:
+            mark = (job.ready_at - SLACK, FIRST_ID)
+        else:
+            mark = (job.ready_at, job.id) if job.ready_at <= horizon else (horizon, FIRST_ID)
         rank = -job.priority
-        after = job.ready_at - SLACK
-        if rank not in self.marks or self.marks[rank] < after:
-            self.marks[rank] = after
+        self.marks[rank] = max(mark, self.marks.get(rank, mark))
 
 
 class Rotation:
@@ -81,17 +91,21 @@ class Rotation:
         """Return the next ``count`` lanes, whose turn it is longest first."""
         return [LaneTurn(tenant, lane.segments()) for tenant, lane in islice(self._lanes.items(), count)]
 
-    def settle(self, asked: Sequence[LaneTurn], jobs: Collection[ClaimedJob], *, full: bool) -> None:
+    def settle(
+        self, asked: Sequence[LaneTurn], jobs: Collection[ClaimedJob], *, full: bool, at: datetime | None = None
+    ) -> None:
         """
         Learn from a claim: lanes that were served go to the end, empty ones are dropped.
 
         ``full`` says that the claim stopped at its limit, so that lanes behind the last one served were not looked at.
+        ``at`` is the database's time of the claim; without it each job's own stamp must do, and a batch that was
+        enqueued at one moment is passed over again and again.
         """
         served = {job.tenant for job in jobs}
         last = max((place for place, lane in enumerate(asked) if lane.tenant in served), default=-1)
         for job in jobs:
             if lane := self._lanes.get(job.tenant):
-                lane.mark(job)
+                lane.mark(job, None if at is None else at - SLACK)
         for place, turn in enumerate(asked):
             if turn.tenant in served:
                 self._lanes.move_to_end(turn.tenant)

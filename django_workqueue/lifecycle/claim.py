@@ -35,8 +35,8 @@ def claim(store: Store, rotation: Rotation, *, queue: str, worker: str, limit: i
         lease=policy.lease,
         max_lease=policy.max_lease,
     )
-    jobs, cut = store.claim(order)
-    rotation.settle(lanes, jobs, full=cut or len(jobs) >= limit)
+    jobs, cut, at = store.claim(order)
+    rotation.settle(lanes, jobs, full=cut or len(jobs) >= limit, at=at)
     return jobs
 
 

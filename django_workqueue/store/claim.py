@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.models import F, QuerySet
@@ -36,6 +36,8 @@ class Claim(NamedTuple):
 
     jobs: list[ClaimedJob]
     cut: bool = False
+    at: datetime | None = None
+    """The database's time of the claim, where marks are of use."""
 
 
 class Claiming(BaseStore):

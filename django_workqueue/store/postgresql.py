@@ -90,7 +90,8 @@ WITH picked AS MATERIALIZED (
             CROSS JOIN LATERAL (
                 SELECT id, lapses FROM {JOB}
                 WHERE state = 'ready' AND queue = %(queue)s AND tenant = lane.tenant
-                  AND (rank, ready_at) >= ((%(ranks)s::smallint[])[segment.n], (%(afters)s::timestamptz[])[segment.n])
+                  AND (rank, ready_at, id) >= ((%(ranks)s::smallint[])[segment.n],
+                      (%(afters)s::timestamptz[])[segment.n], (%(after_ids)s::uuid[])[segment.n])
                   AND rank <= (%(ends)s::smallint[])[segment.n]
                 ORDER BY rank, ready_at, id LIMIT %(quantum)s
                 FOR NO KEY UPDATE SKIP LOCKED) part
@@ -108,7 +109,7 @@ opened AS (
     RETURNING id)
 UPDATE {JOB} SET state = 'leased', lease_id = (SELECT id FROM opened), attempts = attempts + 1
 WHERE id = ANY(ARRAY(SELECT id FROM chosen))
-RETURNING {", ".join(CLAIMED_COLUMNS)}, (SELECT count(*) FROM picked)
+RETURNING {", ".join(CLAIMED_COLUMNS)}, (SELECT count(*) FROM picked), statement_timestamp()
 """
 
 # The delete proves ownership: a reaper that came first has taken the jobs from under this lease.
@@ -253,11 +254,14 @@ class PostgresStore(OrmStore):
             "max_lease": order.max_lease,
         }
         rows = self._rows(CLAIM, parameters)
-        jobs = [ClaimedJob._make(row[:-1]) for row in rows]
+        jobs = [ClaimedJob._make(row[:-2]) for row in rows]
         turns = {lane.tenant: turn for turn, lane in enumerate(order.lanes)}
         # RETURNING promises no order.
         jobs.sort(key=lambda job: (turns[job.tenant], -job.priority, job.ready_at, job.id))
-        return Claim(jobs, cut=bool(rows) and rows[0][-1] > len(rows))
+        if not rows:
+            return Claim([])
+        *_, found, at = rows[0]
+        return Claim(jobs, cut=found > len(rows), at=at)
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
         """See Settling.complete. One statement."""
@@ -317,13 +321,15 @@ _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 
 def _segments(lanes: Sequence[LaneTurn]) -> dict[str, list[Any]]:
     """Flatten the lanes' segments into arrays, with the first and last index (from 1) of each lane's own."""
-    flat: dict[str, list[Any]] = {"tenants": [], "firsts": [], "lasts": [], "ranks": [], "afters": [], "ends": []}
+    names = ("tenants", "firsts", "lasts", "ranks", "afters", "after_ids", "ends")
+    flat: dict[str, list[Any]] = {name: [] for name in names}
     for lane in lanes:
         flat["tenants"].append(lane.tenant)
         flat["firsts"].append(len(flat["ranks"]) + 1)
         for segment in lane.segments:
             flat["ranks"].append(segment.first_rank)
             flat["afters"].append(segment.after or _BEGINNING)
+            flat["after_ids"].append(segment.after_id)
             flat["ends"].append(segment.last_rank)
         flat["lasts"].append(len(flat["ranks"]))
     return flat

@@ -8,7 +8,7 @@ import pytest
 
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.outcomes import ClaimedJob
-from django_workqueue.domain.rotation import FIRST_RANK, LAST_RANK, SLACK, LaneTurn, Rotation, Segment
+from django_workqueue.domain.rotation import FIRST_ID, FIRST_RANK, LAST_RANK, SLACK, LaneTurn, Rotation, Segment
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WHOLE = (Segment(FIRST_RANK, None, LAST_RANK),)
@@ -90,6 +90,25 @@ def test_mark_begins_a_little_before_the_last_job():
 
     [turn] = made.turn(1)
     assert turn.segments == (Segment(FIRST_RANK, None, -1), Segment(0, NOON - SLACK, LAST_RANK))
+
+
+def test_mark_among_jobs_of_one_stamp_is_the_job_itself():
+    """A batch that was enqueued at one moment is not begun anew by every claim: ids tell its jobs apart."""
+    made = rotation("a")
+    last = job("a", ready_at=NOON)
+    made.settle(made.turn(1), [job("a", ready_at=NOON)._replace(id=FIRST_ID), last], full=True, at=NOON + 2 * SLACK)
+
+    [turn] = made.turn(1)
+    assert turn.segments[1] == Segment(0, NOON, LAST_RANK, last.id)
+
+
+def test_mark_is_never_younger_than_what_may_still_be_committed():
+    """A claim that runs right behind the enqueue leaves room for rows of the same moment that are not committed yet."""
+    made = rotation("a")
+    made.settle(made.turn(1), [job("a", ready_at=NOON)], full=True, at=NOON)
+
+    [turn] = made.turn(1)
+    assert turn.segments[1] == Segment(0, NOON - SLACK, LAST_RANK, FIRST_ID)
 
 
 def test_each_priority_has_its_own_mark():

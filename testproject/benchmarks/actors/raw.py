@@ -9,7 +9,7 @@ import psycopg
 from psycopg.types.datetime import TimestamptzBinaryLoader
 
 from django_workqueue.conf import QueuePolicy
-from django_workqueue.domain.rotation import FIRST_RANK, LAST_RANK, SLACK
+from django_workqueue.domain.rotation import FIRST_ID, FIRST_RANK, LAST_RANK, SLACK
 from django_workqueue.store.claim import CLAIMED_COLUMNS
 from django_workqueue.store.postgresql import CLAIM, COMPLETE, COMPLETE_AND_KEEP
 from django_workqueue.store.session import PIN_SESSION
@@ -40,6 +40,7 @@ class RawQueue:
             "lasts": [1],
             "ranks": [FIRST_RANK],
             "afters": [_BEGINNING],
+            "after_ids": [FIRST_ID],
             "ends": [LAST_RANK],
             "lease": policy.lease,
             "max_lease": policy.max_lease,
@@ -49,7 +50,10 @@ class RawQueue:
         """Claim up to ``limit`` jobs."""
         rows = self._rows(CLAIM, {**self._order, "limit": limit, "quantum": limit})
         if rows:
-            self._order["afters"] = [max(row[READY_AT] for row in rows) - SLACK]
+            horizon = rows[0][-1] - SLACK
+            mark = max((row[READY_AT], row[ID]) for row in rows)
+            after, after_id = mark if mark[0] <= horizon else (horizon, FIRST_ID)
+            self._order |= {"afters": [after], "after_ids": [after_id]}
         return rows
 
     def complete(self, rows: list[Row]) -> int:
