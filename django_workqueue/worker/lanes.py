@@ -86,8 +86,10 @@ class LaneBook:
 
     def walk(self, store: Store) -> None:
         """Look in the database for pauses and for lanes with ready work."""
-        self.refresh_pauses(store)
-        for queue in store.ready_queues():
+        queues = store.ready_queues()
+        if queues:
+            self.refresh_pauses(store)
+        for queue in queues:
             if self._serves(queue) and queue not in self._paused:
                 self._walk_lanes(store, queue)
 
