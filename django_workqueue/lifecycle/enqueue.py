@@ -23,6 +23,7 @@ from ..models import Job
 from ..models.base import KEY_LENGTH, NAME_LENGTH, TASK_LENGTH
 from ..store import Store, store_for
 from ..store.enqueue import Stored
+from ..store.watch import QueueCounts
 from .wake import wake
 
 MAX_ATTEMPTS = 32767
@@ -187,4 +188,5 @@ def _count_duplicates(store: Store, stored: Sequence[Stored]) -> None:
     """Count what was suppressed after the commit: the caller's transaction must not lock the counter's row."""
     counts = Counter(job.queue for job, duplicate in stored if duplicate)
     if counts:
-        store.on_commit(lambda: store.count_duplicates(counts))
+        additions = {queue: QueueCounts(duplicates=count) for queue, count in counts.items()}
+        store.on_commit(lambda: store.add_counts(additions))

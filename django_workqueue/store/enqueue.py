@@ -9,11 +9,10 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import F
 
 from ..domain.states import JobState
 from ..exceptions import WorkQueueError
-from ..models import DeadLetter, FinishedJob, Job, Queue
+from ..models import DeadLetter, FinishedJob, Job
 from .base import BaseStore
 
 T = TypeVar("T")
@@ -134,14 +133,6 @@ class Enqueueing(BaseStore):
         for some in batches(ids):
             FinishedJob.objects.using(self.alias).filter(pk__in=some).delete()
             DeadLetter.objects.using(self.alias).filter(pk__in=some).delete()
-
-    def count_duplicates(self, counts: dict[str, int]) -> None:
-        """Add to each queue's counter of suppressed duplicates."""
-        rows = Queue.objects.using(self.alias)
-        # In name order, as the workers' counters are: two that add to the same queues never wait in a ring.
-        rows.bulk_create((Queue(name=name) for name in sorted(counts)), ignore_conflicts=True)
-        for name, count in sorted(counts.items()):
-            rows.filter(name=name).update(duplicates=F("duplicates") + count)
 
 
 def stamp(job: Job, now: datetime) -> None:

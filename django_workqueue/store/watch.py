@@ -60,6 +60,7 @@ class QueueCounts:
     failed: int = 0
     dead: int = 0
     reaped: int = 0
+    duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Watching(Claiming):
                     failed=F("failed") + more.failed,
                     dead=F("dead") + more.dead,
                     reaped=F("reaped") + more.reaped,
+                    duplicates=F("duplicates") + more.duplicates,
                 )
 
     def write_minutes(self, minutes: Iterable[QueueMinute]) -> None:

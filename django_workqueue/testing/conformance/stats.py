@@ -65,7 +65,7 @@ class StatisticsConformance(ConformanceBase):
         """They only grow, from any number of workers."""
         self.store.add_counts({QUEUE: QueueCounts(done=2, failed=1)})
         self.store.add_counts({QUEUE: QueueCounts(done=3, dead=1, reaped=4), OTHER_QUEUE: QueueCounts(done=9)})
-        self.store.count_duplicates({QUEUE: 5})
+        self.store.add_counts({QUEUE: QueueCounts(duplicates=5)})
 
         stats = self._stats(QUEUE)
 
