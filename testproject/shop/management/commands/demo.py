@@ -72,17 +72,21 @@ def _orderly_end() -> Iterator[None]:
         heard.append(number)
         sys.exit(128 + number)
 
-    wanted = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    ways = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    wanted = [each for each in ways if signal.getsignal(each) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, leave) for number in wanted}
     try:
         yield
-        if heard:
-            # It came in a finaliser, where Python drops what a handler raises.
-            sys.exit(128 + heard[0])
     except DemoError as error:
-        raise CommandError(str(error)) from error
-    except KeyboardInterrupt:
-        raise CommandError("Interrupted. The workers are stopped.", returncode=130) from None
+        if not heard:
+            raise CommandError(str(error)) from error
+    except Exception:
+        # Inside a function that SQLite calls, what a handler raises comes out as an error of the database.
+        if not heard:
+            raise
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        if heard:
+            # Also where it came in a finaliser, where Python drops what a handler raises.
+            raise CommandError("Interrupted. The workers are stopped.", returncode=128 + heard[0])
