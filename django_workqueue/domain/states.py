@@ -7,11 +7,31 @@ from django.utils.translation import gettext_lazy as _
 
 
 class JobState(TextChoices):
-    """Where a live job stands. It goes scheduled -> ready -> leased, and back to either after a failed attempt."""
+    """
+    Where a live job stands. It goes scheduled -> ready -> leased, and back to either after a failed attempt.
+
+    One that waits for something else than its time is blocked: its concurrency key has no slot, or its task is paused.
+    """
 
     SCHEDULED = "scheduled", _("Scheduled")
+    BLOCKED = "blocked", _("Blocked")
     READY = "ready", _("Ready")
     LEASED = "leased", _("Leased")
+
+
+class StepState(TextChoices):
+    """How far a step of a job has come."""
+
+    BEGUN = "begun", _("Begun")
+    DONE = "done", _("Done")
+
+
+class PauseKind(TextChoices):
+    """What can be paused: nothing of it is begun any more, by any worker."""
+
+    QUEUE = "queue", _("Queue")
+    TENANT = "tenant", _("Tenant")
+    TASK = "task", _("Task")
 
 
 class Ending(TextChoices):

@@ -39,6 +39,8 @@ class Migration(migrations.Migration):
                 ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.BigIntegerField(default=0, verbose_name="died")),
                 ("reaped", models.BigIntegerField(default=0, verbose_name="reaped")),
+                ("window_started_at", models.DateTimeField(blank=True, null=True, verbose_name="rate window began")),
+                ("window_taken", models.PositiveIntegerField(default=0, verbose_name="begun in the rate window")),
                 ("duplicates", models.BigIntegerField(default=0, verbose_name="duplicates suppressed")),
             ],
             options={
@@ -95,6 +97,14 @@ class Migration(migrations.Migration):
                 ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
+                (
+                    "concurrency_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
+                ),
+                (
+                    "concurrency_limit",
+                    models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
+                ),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -189,6 +199,14 @@ class Migration(migrations.Migration):
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
+                    "concurrency_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
+                ),
+                (
+                    "concurrency_limit",
+                    models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
+                ),
+                (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
                 ),
@@ -216,6 +234,29 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Pause",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("queue", "Queue"), ("tenant", "Tenant"), ("task", "Task")],
+                        max_length=6,
+                        verbose_name="kind",
+                    ),
+                ),
+                ("name", models.CharField(max_length=300, verbose_name="name")),
+                ("paused_at", models.DateTimeField(verbose_name="paused")),
+                ("paused_by", models.CharField(blank=True, default="", max_length=150, verbose_name="paused by")),
+            ],
+            options={
+                "verbose_name": "pause",
+                "verbose_name_plural": "pauses",
+                "default_permissions": ("view",),
+                "constraints": [models.UniqueConstraint(fields=("kind", "name"), name="dwq_pause")],
+            },
+        ),
+        migrations.CreateModel(
             name="QueueMinute",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
@@ -239,6 +280,42 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Step",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("key", models.CharField(max_length=64, verbose_name="idempotency key")),
+                ("digest", models.CharField(max_length=64, verbose_name="digest of the arguments")),
+                ("job_id", models.UUIDField(verbose_name="job")),
+                ("name", models.CharField(max_length=200, verbose_name="step")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("begun", "Begun"), ("done", "Done")],
+                        default="begun",
+                        max_length=7,
+                        verbose_name="state",
+                    ),
+                ),
+                ("outcome", models.TextField(blank=True, default="", verbose_name="outcome")),
+                ("worker", models.CharField(blank=True, default="", max_length=200, verbose_name="worker")),
+                ("lease_id", models.BigIntegerField(blank=True, null=True, verbose_name="lease")),
+                ("begun_at", models.DateTimeField(verbose_name="begun")),
+                ("done_at", models.DateTimeField(blank=True, null=True, verbose_name="done")),
+                ("expires_at", models.DateTimeField(verbose_name="kept until")),
+            ],
+            options={
+                "verbose_name": "step",
+                "verbose_name_plural": "steps",
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["job_id", "id"], name="dwq_step_job"),
+                    models.Index(fields=["expires_at"], name="dwq_step_expires"),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("tenant", "key"), name="dwq_step_key")],
+            },
+        ),
+        migrations.CreateModel(
             name="Job",
             fields=[
                 ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
@@ -254,6 +331,14 @@ class Migration(migrations.Migration):
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
+                    "concurrency_key",
+                    models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
+                ),
+                (
+                    "concurrency_limit",
+                    models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
+                ),
+                (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
                 ),
@@ -262,7 +347,12 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("scheduled", "Scheduled"), ("ready", "Ready"), ("leased", "Leased")],
+                        choices=[
+                            ("scheduled", "Scheduled"),
+                            ("blocked", "Blocked"),
+                            ("ready", "Ready"),
+                            ("leased", "Leased"),
+                        ],
                         default="ready",
                         max_length=9,
                         verbose_name="state",
@@ -273,6 +363,12 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="ready"),
                 ),
                 ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
+                ("cancel_requested_at", models.DateTimeField(blank=True, null=True, verbose_name="cancel requested")),
+                (
+                    "dedupe_expires_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
+                ),
+                ("progress", models.TextField(blank=True, null=True, verbose_name="progress")),
                 (
                     "rank",
                     models.GeneratedField(
@@ -311,6 +407,12 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("state", "scheduled")), fields=["ready_at"], name="dwq_job_scheduled"
                     ),
+                    models.Index(
+                        condition=models.Q(("concurrency_key__isnull", False)),
+                        fields=["queue", "tenant", "concurrency_key", "state", "rank", "ready_at", "id"],
+                        name="dwq_job_limited",
+                    ),
+                    models.Index(condition=models.Q(("state", "blocked")), fields=["task"], name="dwq_job_blocked"),
                     models.Index(condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"),
                 ],
                 "constraints": [
@@ -320,7 +422,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(("lease__isnull", False), ("state", "leased")),
-                            models.Q(("lease__isnull", True), ("state__in", ("scheduled", "ready"))),
+                            models.Q(("lease__isnull", True), ("state__in", ("scheduled", "blocked", "ready"))),
                             _connector="OR",
                         ),
                         name="dwq_job_leased_has_lease",

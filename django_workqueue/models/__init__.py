@@ -5,7 +5,20 @@ from .failure import Failure
 from .finished_job import FinishedJob
 from .job import Job
 from .lease import Lease
+from .pause import Pause
 from .queue import Queue, QueueMinute
+from .step import Step
 from .worker import Worker
 
-__all__ = ["DeadLetter", "Failure", "FinishedJob", "Job", "Lease", "Queue", "QueueMinute", "Worker"]
+__all__ = [
+    "DeadLetter",
+    "Failure",
+    "FinishedJob",
+    "Job",
+    "Lease",
+    "Pause",
+    "Queue",
+    "QueueMinute",
+    "Step",
+    "Worker",
+]

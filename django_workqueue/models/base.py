@@ -36,6 +36,8 @@ class JobColumns(models.Model):
     interruptions = models.PositiveSmallIntegerField(_("interruptions"), default=0)
     dedupe_key = models.CharField(_("dedupe key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the unique index leaves it out
     dedupe_until_start = models.BooleanField(_("key is free while leased"), default=False)
+    concurrency_key = models.CharField(_("concurrency key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the indexes leave it out
+    concurrency_limit = models.PositiveSmallIntegerField(_("jobs of the key at once"), null=True, blank=True)
     enqueued_at = models.DateTimeField(_("enqueued"), db_default=Now())
     metadata = models.TextField(_("metadata"), default="{}")
     last_error = models.TextField(_("last error"), blank=True, default="")

@@ -58,6 +58,10 @@ class Job(JobColumns):
         db_index=False,
         related_name="jobs",
     )
+    cancel_requested_at = models.DateTimeField(_("cancel requested"), null=True, blank=True)
+    dedupe_expires_at = models.DateTimeField(_("dedupe key is free from"), null=True, blank=True)
+    progress = models.TextField(_("progress"), null=True, blank=True)  # noqa: DJ001 - NULL, for nearly all, costs no byte
+    """JSON text of what the running task last reported: ``{"done": 3, "total": 10, "text": "..."}``."""
     rank = models.GeneratedField(
         verbose_name=_("rank"),
         expression=F("priority") * -1,
@@ -88,7 +92,7 @@ class Job(JobColumns):
             models.CheckConstraint(condition=Q(priority__range=(-100, 100)), name="dwq_job_priority"),
             models.CheckConstraint(
                 condition=Q(state="leased", lease__isnull=False)
-                | Q(state__in=("scheduled", "ready"), lease__isnull=True),
+                | Q(state__in=("scheduled", "blocked", "ready"), lease__isnull=True),
                 name="dwq_job_leased_has_lease",
             ),
             models.UniqueConstraint(
@@ -104,5 +108,11 @@ class Job(JobColumns):
                 name="dwq_job_ready",
             ),
             models.Index(fields=("ready_at",), condition=Q(state="scheduled"), name="dwq_job_scheduled"),
+            models.Index(
+                fields=("queue", "tenant", "concurrency_key", "state", "rank", "ready_at", "id"),
+                condition=Q(concurrency_key__isnull=False),
+                name="dwq_job_limited",
+            ),
+            models.Index(fields=("task",), condition=Q(state="blocked"), name="dwq_job_blocked"),
             models.Index(fields=("lease",), condition=Q(lease__isnull=False), name="dwq_job_lease"),
         )

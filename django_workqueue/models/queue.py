@@ -18,6 +18,8 @@ class Queue(models.Model):
     failed = models.BigIntegerField(_("failed attempts"), default=0)
     dead = models.BigIntegerField(_("died"), default=0)
     reaped = models.BigIntegerField(_("reaped"), default=0)
+    window_started_at = models.DateTimeField(_("rate window began"), null=True, blank=True)
+    window_taken = models.PositiveIntegerField(_("begun in the rate window"), default=0)
     duplicates = models.BigIntegerField(_("duplicates suppressed"), default=0)
 
     class Meta:
