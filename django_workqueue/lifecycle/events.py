@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 from weakref import ReferenceType
 
@@ -54,15 +53,24 @@ def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskRes
 
 def is_listened_to(signal: Signal) -> bool:
     """Whether a receiver has connected that is not the contract's own."""
-    return _somebody_listens(signal, tuple(entry[0] for entry in signal.receivers))
+    if not signal.receivers:
+        return False
+    known, answer = _listeners.get(signal, _UNKNOWN)
+    # Asked for every job. Receivers that are still the same are found so by identity, at the speed of C.
+    if known != signal.receivers:
+        answer = any(map(_is_foreign, signal.receivers))
+        _listeners[signal] = list(signal.receivers), answer
+    return answer
 
 
-@lru_cache(maxsize=16)
-def _somebody_listens(signal: Signal, _receivers: tuple[Any, ...]) -> bool:
-    """Whether anybody but the contract itself has connected; the receivers' keys are there to notice a change."""
-    connected = (entry[1] for entry in signal.receivers)
-    receivers = (each() if isinstance(each, ReferenceType) else each for each in connected)
-    return any(getattr(each, "__module__", "") not in _CONTRACT_MODULES for each in receivers if each is not None)
+_UNKNOWN: tuple[list[Any], bool] = [], False
+_listeners: dict[Signal, tuple[list[Any], bool]] = {}
+
+
+def _is_foreign(entry: Any) -> bool:
+    """Whether a signal's entry is of a living receiver that anybody but the contract itself has connected."""
+    receiver = entry[1]() if isinstance(entry[1], ReferenceType) else entry[1]
+    return receiver is not None and getattr(receiver, "__module__", "") not in _CONTRACT_MODULES
 
 
 def announce_death(**facts: Any) -> None:

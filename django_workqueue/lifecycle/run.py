@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import logging
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -22,13 +20,13 @@ from ..domain.context import JobContext, restore_trace
 from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
 from ..domain.encoding import decode, encode
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
-from ..domain.policies import BackoffPolicy
-from ..domain.registry import check_fit, resolve, wants_context, with_context
+from ..domain.registry import check_fit, with_context
 from ..domain.states import FailureKind
 from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
 from ..store import Store
 from .events import announce, is_listened_to, job_fields
 from .results import load, of_attempt
+from .terms import Terms, terms_of
 
 logger = logging.getLogger("django_workqueue.run")
 
@@ -40,7 +38,7 @@ class Call(NamedTuple):
     """A claimed job, ready to be called."""
 
     job: ClaimedJob
-    task: AnyTask
+    terms: Terms
     args: list[Any]
     kwargs: dict[str, Any]
     metadata: Mapping[str, Any]
@@ -48,9 +46,9 @@ class Call(NamedTuple):
     worker: str
 
     @property
-    def is_async(self) -> bool:
-        """Whether the task is a coroutine function."""
-        return inspect.iscoroutinefunction(self.task.func)
+    def task(self) -> AnyTask:
+        """The task that is called."""
+        return self.terms.task
 
 
 def broken(job: ClaimedJob, error: BaseException) -> Settlement:
@@ -69,7 +67,7 @@ def prepare(
     ``load_result`` answers the task that asks for its own result; None looks it up in the store.
     """
     try:
-        task = resolve(job.task)
+        terms = terms_of(job.task, job.queue)
     except TaskNotRegisteredError as error:
         return _settlement(job, None, _failed(error, FailureKind.UNKNOWN_TASK))
     try:
@@ -77,18 +75,18 @@ def prepare(
         metadata = decode(job.metadata, dict)
     except ValueError as error:
         undecodable = PayloadError("The stored job", f"cannot be decoded: {error}.")
-        return _settlement(job, task, _failed(undecodable, FailureKind.UNDECODABLE))
+        return _settlement(job, terms, _failed(undecodable, FailureKind.UNDECODABLE))
     try:
-        check_fit(task, args, kwargs)
+        check_fit(terms.task, args, kwargs)
     except TypeError as error:
-        return _settlement(job, task, _failed(error, FailureKind.ERROR))
-    if wants_context(task):
-        answer = load_result or (lambda: load(store, job.id, task.backend))
-        args, kwargs = with_context(task, args, kwargs, _context(job, metadata, answer))
-    return Call(job, task, args, kwargs, metadata, store, worker)
+        return _settlement(job, terms, _failed(error, FailureKind.ERROR))
+    if terms.wants_context:
+        answer = load_result or (lambda: load(store, job.id, terms.task.backend))
+        args, kwargs = with_context(terms.task, args, kwargs, _context(job, metadata, answer))
+    return Call(job, terms, args, kwargs, metadata, store, worker)
 
 
-def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext) -> Settlement:
+def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] | None = None) -> Settlement:
     """
     Call the task in this thread. Nothing that it raises passes, not even SystemExit.
 
@@ -98,14 +96,15 @@ def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] = cont
     begun = time.monotonic()
     _begin(call)
     try:
-        with within():
-            value = call.task.func(*call.args, **call.kwargs)
-            if inspect.isawaitable(value):
-                value = async_to_sync(_await)(value)
-        outcome: Succeeded | Failed = _succeeded(value, begun, keep=bool(_retention(call.job, call.task)))
+        if within is None:
+            value = _value(call)
+        else:
+            with within():
+                value = _value(call)
+        outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)
-    return _settlement(call.job, call.task, outcome)
+    return _settlement(call.job, call.terms, outcome)
 
 
 async def run_async(call: Call) -> Settlement:
@@ -117,9 +116,8 @@ async def run_async(call: Call) -> Settlement:
         await sync_to_async(_begin)(call)
     begun = time.monotonic()
     try:
-        outcome: Succeeded | Failed = _succeeded(
-            await call.task.func(*call.args, **call.kwargs), begun, keep=bool(_retention(call.job, call.task))
-        )
+        value = await call.task.func(*call.args, **call.kwargs)
+        outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
         if current is not None and current.cancelling():
@@ -127,7 +125,7 @@ async def run_async(call: Call) -> Settlement:
         outcome = _raised(error, call.task, begun)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)
-    return _settlement(call.job, call.task, outcome)
+    return _settlement(call.job, call.terms, outcome)
 
 
 def interrupted(job: ClaimedJob, run_seconds: float) -> Settlement:
@@ -142,6 +140,13 @@ def unrecordable(job: ClaimedJob) -> Settlement:
     return _settlement(job, None, Failed(kind=FailureKind.ERROR, message=message))
 
 
+def _value(call: Call) -> Any:
+    value = call.task.func(*call.args, **call.kwargs)
+    if value is not None and inspect.isawaitable(value):
+        value = async_to_sync(_await)(value)
+    return value
+
+
 async def _await(value: Any) -> Any:
     return await value
 
@@ -152,7 +157,8 @@ def _begin(call: Call) -> None:
         restore_trace(call.metadata)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
-    announce(task_started, call.task, lambda: _started(call))
+    if is_listened_to(task_started):
+        announce(task_started, call.task, lambda: _started(call))
 
 
 def _started(call: Call) -> AnyTaskResult:
@@ -179,8 +185,8 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
     )
 
 
-def _succeeded(value: Any, begun: float, *, keep: bool) -> Succeeded:
-    if value is None or not keep:
+def _succeeded(value: Any, begun: float, terms: Terms) -> Succeeded:
+    if value is None or not terms.retention:
         return Succeeded("null", time.monotonic() - begun)
     result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
@@ -238,19 +244,7 @@ def _storable(text_of: Callable[[], str], most: int) -> str:
     return f"{text[:half]}\n... {len(text) - most} characters left out ...\n{text[-half:]}"
 
 
-def _settlement(job: ClaimedJob, task: AnyTask | None, outcome: Succeeded | Failed) -> Settlement:
-    return Settlement(job, outcome, _backoff(job, task), _retention(job, task))
-
-
-def _backoff(job: ClaimedJob, task: AnyTask | None) -> BackoffPolicy:
-    """Return the task's own backoff: a whole policy, or a first delay that goes into the queue's policy."""
-    policy = get_settings().queue(job.queue).backoff
-    own: BackoffPolicy | timedelta | None = getattr(task, "backoff", None)
-    if isinstance(own, timedelta):
-        return replace(policy, base=own, cap=max(own, policy.cap))
-    return own or policy
-
-
-def _retention(job: ClaimedJob, task: AnyTask | None) -> timedelta:
-    own: timedelta | None = getattr(task, "retention", None)
-    return get_settings().queue(job.queue).retention if own is None else own
+def _settlement(job: ClaimedJob, terms: Terms | None, outcome: Succeeded | Failed) -> Settlement:
+    """Return the settlement by the task's terms, or by the queue's where the task plays no part."""
+    policies = terms or get_settings().queue(job.queue)
+    return Settlement(job, outcome, policies.backoff, policies.retention)

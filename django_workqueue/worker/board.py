@@ -48,9 +48,13 @@ class Desk:
 
     def next(self) -> ClaimedJob | None:
         """Mark the next job at this desk as running and return it; None when there is none."""
-        for job in _drained(self.jobs):
-            if self._board.start(job[0]):
-                return job[0]
+        while self.jobs:
+            try:
+                job, _ = self.jobs.popleft()
+            except IndexError:  # taken back meanwhile
+                break
+            if self._board.start(job):
+                return job
         return None
 
     def finish(self, settlement: Settlement) -> None:

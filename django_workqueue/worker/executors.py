@@ -44,7 +44,7 @@ class Executor(WorkerThread):
 
     def _go_on(self, attempt: Attempt) -> Attempt | None:
         """Bring an attempt to its end, and return the one that was prepared meanwhile, if any."""
-        if isinstance(attempt, Call) and attempt.is_async:
+        if isinstance(attempt, Call) and attempt.terms.is_async:
             return self._loop.serve(attempt, self)
         # A new context: language, time zone and whatever a job sets in context variables end with it.
         settlement = contextvars.Context().run(self._run, attempt) if isinstance(attempt, Call) else attempt
@@ -106,7 +106,7 @@ class EventLoop(WorkerThread):
 
     async def _serve(self, call: Call, executor: Executor) -> Attempt | None:
         attempt: Attempt | None = call
-        while isinstance(attempt, Call) and attempt.is_async:
+        while isinstance(attempt, Call) and attempt.terms.is_async:
             running = self._loop.create_task(_settled(attempt), context=contextvars.Context())
             # Waited for, not awaited: a coroutine that cancels its own task must not cancel this one.
             await asyncio.wait([running])

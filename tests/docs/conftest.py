@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from django_workqueue.domain import registry
+from django_workqueue.lifecycle import terms
 
 from .pages import blocks
 
@@ -22,6 +23,7 @@ def forget(package: str) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
     registry.resolve.cache_clear()
+    terms.terms_of.cache_clear()
     importlib.invalidate_caches()
 
 

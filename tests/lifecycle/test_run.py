@@ -44,7 +44,7 @@ def attempt(store, *, worker: str = "worker-1") -> Settlement:
     call = prepare(claim_one(store), store, worker)
     if not isinstance(call, Call):
         return call
-    if call.is_async:
+    if call.terms.is_async:
         return asyncio.run(_settled(call))
     return contextvars.Context().run(run, call)
 

@@ -1,0 +1,58 @@
+"""What holds for every job of one task in one queue, worked out once: looking it up costs more than a short job."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from ..conf import get_settings
+from ..domain.contract import AnyTask
+from ..domain.policies import BackoffPolicy
+from ..domain.registry import resolve, wants_context
+
+
+class Terms(NamedTuple):
+    """A task, how its function is called, and the policies of its jobs in one queue."""
+
+    task: AnyTask
+    is_async: bool
+    """Whether the function is a coroutine function."""
+    wants_context: bool
+    """Whether the function is given a JobContext."""
+    backoff: BackoffPolicy
+    retention: timedelta
+
+
+@lru_cache(maxsize=1024)
+def terms_of(path: str, queue: str) -> Terms:
+    """Return the terms of the task stored under ``path``. Raises TaskNotRegisteredError when there is none."""
+    task = resolve(path)
+    policy = get_settings().queue(queue)
+    retention: timedelta | None = getattr(task, "retention", None)
+    return Terms(
+        task=task,
+        is_async=inspect.iscoroutinefunction(task.func),
+        wants_context=wants_context(task),
+        backoff=_backoff(task, policy.backoff),
+        retention=policy.retention if retention is None else retention,
+    )
+
+
+def _backoff(task: AnyTask, policy: BackoffPolicy) -> BackoffPolicy:
+    """Return the task's own backoff: a whole policy, or a first delay that goes into the queue's policy."""
+    own: BackoffPolicy | timedelta | None = getattr(task, "backoff", None)
+    if isinstance(own, timedelta):
+        return replace(policy, base=own, cap=max(own, policy.cap))
+    return own or policy
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_kwargs: object) -> None:
+    if setting in {"WORKQUEUE", "TASKS"}:
+        terms_of.cache_clear()
