@@ -32,7 +32,11 @@ class Terms(NamedTuple):
 @lru_cache(maxsize=1024)
 def terms_of(path: str, queue: str) -> Terms:
     """Return the terms of the task stored under ``path``. Raises TaskNotRegisteredError when there is none."""
-    task = resolve(path)
+    return terms_for(resolve(path), queue)
+
+
+def terms_for(task: AnyTask, queue: str) -> Terms:
+    """Return the terms of ``task`` in ``queue``."""
     policy = get_settings().queue(queue)
     retention: timedelta | None = getattr(task, "retention", None)
     return Terms(

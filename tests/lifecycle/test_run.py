@@ -31,6 +31,7 @@ from django_workqueue.lifecycle.run import (
     run_async,
     unrecordable,
 )
+from django_workqueue.lifecycle.terms import terms_for
 from django_workqueue.models import Failure, Job
 from django_workqueue.worker.executors import _settled
 from tests import samples
@@ -66,7 +67,8 @@ def run_with(store, *args, **changes) -> Settlement:
     for name, value in changes.items():
         # Past the validation: the body is no function of a module.
         object.__setattr__(task, name, value)
-    return run(Call(call.job, task, list(args) or call.args, call.kwargs, {}, store, "worker-1"))
+    terms = terms_for(task, call.job.queue)
+    return run(Call(call.job, terms, list(args) or call.args, call.kwargs, {}, store, "worker-1"))
 
 
 # -- what is handed in -------------------------------------------------------------------------------------------------
