@@ -10,11 +10,11 @@ from django.apps import apps
 from django.core import checks
 
 from .domain.contract import AnyTask, BaseTaskBackend, InvalidTask, task_enqueued
-from .domain.registry import call_plan, check_fit
-from .exceptions import InvalidJobError
+from .domain.registry import call_plan
 from .lifecycle import enqueue as enqueueing
 from .lifecycle import results
 from .lifecycle.events import announce, is_listened_to
+from .lifecycle.requests import request_for
 from .lifecycle.results import Results, WorkResult
 from .store import store_for
 from .tasks import Call, WorkTask
@@ -61,7 +61,7 @@ class WorkQueueBackend(WorkTaskBackend):
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[WorkResult]:
         """Store a job for each call, as one step of the caller's transaction."""
         self.validate_task(task)
-        made = Results(enqueueing.enqueue([request_for(task, call) for call in calls]), task, self.alias)
+        made = Results(enqueueing.enqueue(requests_for(task, calls)), task, self.alias)
         if is_listened_to(task_enqueued):
             for result in made:
                 if not result.duplicate:
@@ -106,31 +106,6 @@ def _constant(result: WorkResult) -> Callable[[], WorkResult]:
     return lambda: result
 
 
-def request_for(task: AnyTask, call: Call) -> enqueueing.JobRequest:
-    """Return the request for one job. Tasks of ``django.tasks`` itself have none of our options."""
-    check_fit(task, call.args, call.kwargs)
-    common = (task.module_path, call.args, call.kwargs, task.queue_name)
-    if not isinstance(task, WorkTask):
-        return enqueueing.JobRequest(*common, priority=task.priority, run_after=task.run_after)
-    return enqueueing.JobRequest(
-        *common,
-        tenant=task.tenant,
-        priority=task.priority,
-        run_after=task.run_after,
-        max_attempts=task.max_attempts,
-        dedupe_key=_dedupe_key(task, call),
-        dedupe_until=task.dedupe_until,
-        metadata=task.metadata,
-        job_id=call.job_id or task.job_id,
-    )
-
-
-def _dedupe_key(task: WorkTask, call: Call) -> str | None:
-    if call.dedupe_key is not None:
-        return call.dedupe_key
-    if not callable(task.dedupe_key):
-        return task.dedupe_key
-    key = task.dedupe_key(*call.args, **call.kwargs)
-    if key is not None and not isinstance(key, str):
-        raise InvalidJobError(f"The dedupe_key of {task.module_path} answered {key!r}. Return a string or None.")
-    return key
+def requests_for(task: AnyTask, calls: Iterable[Call]) -> list[enqueueing.JobRequest]:
+    """Return the request for each call's job."""
+    return [request_for(task, call.args, call.kwargs, job_id=call.job_id, dedupe_key=call.dedupe_key) for call in calls]

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..backend import WorkTaskBackend, request_for
+from ..backend import WorkTaskBackend, requests_for
 from ..domain import contract
 from ..domain.contract import AnyTask, TaskError, TaskResultStatus, task_enqueued, task_finished
 from ..domain.encoding import decode
@@ -96,7 +96,7 @@ class DummyBackend(WorkTaskBackend, contract.DummyBackend):  # type: ignore[misc
 def _jobs(backend: WorkTaskBackend, task: AnyTask, calls: Iterable[Call]) -> Sequence[Job]:
     """Return unsaved rows for the calls, refused like those of the queue."""
     backend.validate_task(task)
-    jobs = build([request_for(task, call) for call in calls], timezone.now)
+    jobs = build(requests_for(task, calls), timezone.now)
     for job in jobs:
         _stamp(job, timezone.now())
     return jobs
