@@ -1,13 +1,17 @@
-"""Being told to stop: by a signal, by an end condition, or by a crash."""
+"""Being told to stop: by a signal, by an end condition, by a crash, or in order to start over."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+logger = logging.getLogger("django_workqueue.worker")
 
 LEAVE_SECONDS = 5.0
 """How long a worker that was told twice may still take to give its jobs back."""
@@ -21,11 +25,15 @@ class StopRequest:
     The first request lets running jobs end within the grace time, the second ends at once.
     """
 
+    recycling = ""
+    """Why the process is to start over once it has stopped; empty when it is to end."""
+
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
         self._event = threading.Event()
         self._now = threading.Event()
         self._finished = threading.Event()
+        self._asked = False
         self.crashed = False
 
     @property
@@ -40,10 +48,20 @@ class StopRequest:
 
     def request(self) -> None:
         """Ask once more for a stop."""
-        if self.requested:
+        if self._asked:
             self._now.set()
+        self._asked = True
+        # Whoever asks for an end, be it while the process is about to start over, wants no other beginning.
+        self.recycling = ""
         self._event.set()
         self.wake()
+
+    def recycle(self, reason: str) -> None:
+        """Stop as at a first request, and start over then. It never counts as a second request."""
+        if not self.requested:
+            self.recycling = reason
+            self._event.set()
+            self.wake()
 
     def crash(self) -> None:
         """Stop at once, and say by the exit code that it was not in order."""
@@ -73,6 +91,8 @@ class StopRequest:
         previous_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         previous = {number: signal.signal(number, lambda _number, _frame: None) for number in SIGNALS}
         threading.Thread(target=self._watch, args=(reader,), name="workqueue-signals", daemon=True).start()
+        # A process that started over was deaf to them up to here; what came meanwhile is heard now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
             yield
         finally:
@@ -91,3 +111,21 @@ class StopRequest:
                 if self.now and not self._finished.wait(LEAVE_SECONDS):
                     # The database does not answer, and whoever asked twice does not want to wait for it.
                     os._exit(1)
+
+
+def start_over() -> None:
+    """
+    Replace this process by a fresh one of the same command, which keeps its id. Returns only if that cannot be done.
+
+    Every other thread ends here and now, whatever it is doing. Signals to stop are put off until the new process has
+    its handlers: as process 1 it has none by default, and they would be lost.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the very command that runs here
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        logger.exception("The worker could not start over; it ends.")

@@ -13,7 +13,7 @@ from django_workqueue.domain.contract import task_finished, task_started
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker
 from django_workqueue.worker import process as module
 from django_workqueue.worker.options import WorkerOptions
-from django_workqueue.worker.process import EXIT_CLEAN, EXIT_CRASHED, EXIT_MIGRATIONS, WorkerProcess
+from django_workqueue.worker.process import EXIT_CLEAN, EXIT_CRASHED, EXIT_MIGRATIONS, EXIT_RECYCLE, WorkerProcess
 from django_workqueue.worker.thread import Backoff
 from tests import samples
 from tests.factories import JobFactory, WorkerFactory
@@ -207,3 +207,17 @@ def test_worker_says_whether_it_listens(said, listen, words):
 
     can = made._store.can_listen()
     assert f"; {words if can else 'polls'} every" in said[0]
+
+
+def test_worker_that_is_to_start_over_says_so_and_why(said):
+    """It stops in good order before."""
+
+    def say(line):
+        said.append(line)
+        made.stop.recycle("a job cannot be ended.")
+
+    made = WorkerProcess(WorkerOptions(), say=say)
+
+    assert made.run() == EXIT_RECYCLE
+    assert said[-1].endswith("starts over: a job cannot be ended.")
+    assert not Worker.objects.exists()

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from django_workqueue.worker.shutdown import SIGNALS, StopRequest
+from django_workqueue.worker.shutdown import SIGNALS, StopRequest, start_over
 
 from .jobs import wait_until
+
+START_OVER = """
+import os, sys
+from django_workqueue.worker.shutdown import start_over
+print(os.getpid(), sys.argv[1:], flush=True)
+if "STARTED" not in os.environ:
+    os.environ["STARTED"] = "yes"
+    start_over()
+"""
 
 
 def test_first_request_lets_jobs_end_and_the_second_does_not():
@@ -32,15 +43,39 @@ def test_crash_stops_at_once_and_is_told():
     assert (stop.requested, stop.now, stop.crashed) == (True, True, True)
 
 
+def test_recycling_is_a_first_request_and_never_a_second():
+    """Running jobs may end, whoever asks for it however often."""
+    stop = StopRequest()
+    stop.recycle("a job cannot be ended")
+    stop.recycle("another one, too")
+
+    assert (stop.requested, stop.now, stop.recycling) == (True, False, "a job cannot be ended")
+
+
+def test_whoever_asks_for_an_end_gets_no_new_beginning():
+    """Before or after the process was to start over; the grace time is still that of a first request."""
+    before, after = StopRequest(), StopRequest()
+    before.request()
+    before.recycle("too late")
+    after.recycle("a job cannot be ended")
+    after.request()
+
+    for stop in (before, after):
+        assert (stop.requested, stop.now, stop.recycling) == (True, False, "")
+        stop.request()
+        assert stop.now
+
+
 def test_every_request_wakes_the_dispatcher():
     """It may be asleep."""
     stop, wakes = StopRequest(), []
     stop.wake = lambda: wakes.append(1)
+    stop.recycle("a job cannot be ended")
     stop.request()
     stop.request()
     stop.crash()
 
-    assert len(wakes) == 3
+    assert len(wakes) == 4
 
 
 def test_waiting_ends_with_the_request():
@@ -79,6 +114,18 @@ def test_two_signals_are_two_requests():
         wait_until(lambda: stop.now, "the second request")
 
 
+def test_signal_that_came_while_the_process_started_over_is_heard():
+    """It is put off until somebody handles it."""
+    stop = StopRequest()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with stop.on_signals():
+            wait_until(lambda: stop.requested, "the request")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_worker_in_another_thread_leaves_signals_alone():
     """Only the main thread may have handlers."""
     stop, before = StopRequest(), signal.getsignal(signal.SIGTERM)
@@ -93,3 +140,24 @@ def test_worker_in_another_thread_leaves_signals_alone():
     thread.join(30)
 
     assert seen == [before]
+
+
+def test_process_that_starts_over_is_the_same_command_and_process():
+    """Whoever watches it by its id, a container's init or systemd, need not know."""
+    done = subprocess.run(
+        [sys.executable, "-c", START_OVER, "--queues", "mail"], capture_output=True, text=True, check=True, timeout=60
+    )
+    first, second = done.stdout.splitlines()
+
+    assert first == second
+    assert first.endswith("['--queues', 'mail']")
+
+
+def test_process_that_cannot_start_over_goes_on_to_its_end(monkeypatch, caplog):
+    """With the signals that it hears, and a word in the log."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    start_over()
+
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert "could not start over" in caplog.text
