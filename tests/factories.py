@@ -72,7 +72,7 @@ class WorkerFactory(DjangoModelFactory):
         silent = factory.Trait(seen_at=ago(minutes=10))
 
     id = factory.Sequence(lambda number: f"web1:{number}:5f3a")
-    name = "web1"
+    name = factory.Sequence(lambda number: f"web{number}")
     host = "shop-7c9d"
     pid = factory.Sequence(lambda number: 1000 + number)
     queues = "default,mail"

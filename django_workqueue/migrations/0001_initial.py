@@ -57,6 +57,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=100, verbose_name="name")),
                 ("host", models.CharField(max_length=255, verbose_name="host")),
                 ("pid", models.IntegerField(verbose_name="process id")),
+                ("origin", models.CharField(blank=True, default="", max_length=100, verbose_name="origin")),
                 ("queues", models.TextField(verbose_name="queues")),
                 ("slots", models.PositiveSmallIntegerField(verbose_name="slots")),
                 ("versions", models.CharField(max_length=200, verbose_name="versions")),
@@ -80,6 +81,7 @@ class Migration(migrations.Migration):
                 "verbose_name": "worker",
                 "verbose_name_plural": "workers",
                 "default_permissions": ("view",),
+                "constraints": [models.UniqueConstraint(fields=("name",), name="dwq_worker_name")],
             },
         ),
         migrations.CreateModel(

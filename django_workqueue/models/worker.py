@@ -16,12 +16,18 @@ class WorkerState(models.TextChoices):
 
 
 class Worker(models.Model):
-    """One start of one worker process. The id is fresh at every start: two containers may share host name and pid."""
+    """
+    One start of one worker process. The id is fresh at every start: two containers may share host name and pid.
+
+    ``origin`` says in which process namespace of which boot the process began, and when: whether it still runs can then
+    be told by another process there.
+    """
 
     id = models.CharField(_("id"), max_length=WORKER_LENGTH, primary_key=True)
     name = models.CharField(_("name"), max_length=NAME_LENGTH)
     host = models.CharField(_("host"), max_length=255)
     pid = models.IntegerField(_("process id"))
+    origin = models.CharField(_("origin"), max_length=100, blank=True, default="")
     queues = models.TextField(_("queues"))
     slots = models.PositiveSmallIntegerField(_("slots"))
     versions = models.CharField(_("versions"), max_length=200)
@@ -37,6 +43,8 @@ class Worker(models.Model):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
         default_permissions = ("view",)
+        # Of two processes that start under one name at the same moment, the database lets one through.
+        constraints = (models.UniqueConstraint(fields=["name"], name="dwq_worker_name"),)
 
     def __str__(self) -> str:
         return self.id

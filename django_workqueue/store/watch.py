@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import IntegrityError
 from django.db.models import F, QuerySet
 
 from ..domain.states import JobState
 from ..models import DeadLetter, Job, Queue, QueueMinute, Worker
+from ..models.base import NAME_LENGTH
 from .base import Literal
 from .claim import Claiming
 
@@ -85,10 +87,32 @@ class LiveWorker:
 class Watching(Claiming):
     """Worker rows, counters, rollups and statistics."""
 
-    def register_worker(self, worker: Worker) -> None:
-        """Store the row of a worker process that starts."""
+    def register_worker(
+        self, worker: Worker, *, replacing: Iterable[Worker] = (), renaming: Iterable[str] = ()
+    ) -> bool:
+        """
+        Store the row of a worker process that starts. False when another row has its name.
+
+        The rows of ``replacing``, processes that are gone, make room, unless one was seen again meanwhile; the workers
+        with the ids ``renaming``, which live, go on under their ids.
+        """
         worker.started_at = worker.seen_at = self.now()
-        worker.save(using=self.alias, force_insert=True)
+        rows = Worker.objects.using(self.alias)
+        try:
+            with self.transaction():
+                for gone in replacing:
+                    rows.filter(pk=gone.pk, seen_at=gone.seen_at).delete()
+                for pk in renaming:
+                    rows.filter(pk=pk).update(name=pk[-NAME_LENGTH:])
+                worker.save(using=self.alias, force_insert=True)
+        except IntegrityError:
+            return False
+        return True
+
+    def namesake(self, name: str) -> tuple[Worker, timedelta] | None:
+        """Return the worker row of this name, with how long it has been silent; None when the name is free."""
+        worker = Worker.objects.using(self.alias).filter(name=name).first()
+        return None if worker is None else (worker, self.now() - worker.seen_at)
 
     def beat_worker(self, worker_id: str, beat: Beat) -> bool:
         """Note that the worker is alive and what it does. False when its row is gone."""

@@ -11,6 +11,7 @@ from django.db import Error
 from ..conf import get_settings
 from ..lifecycle.claim import renew
 from ..models import Worker
+from ..models.base import NAME_LENGTH
 from ..store import Store
 from ..store.watch import Beat
 from .held import HeldLeases
@@ -71,5 +72,11 @@ class Heartbeat(WorkerThread):
                 extra={"lease_ids": sorted(gone_missing)},
             )
         worker = self._row()
-        if not self._store.beat_worker(worker.pk, self._report()):
-            self._store.register_worker(worker)
+        if not (self._store.beat_worker(worker.pk, self._report()) or self._store.register_worker(worker)):
+            self._go_on_under_id(worker)
+
+    def _go_on_under_id(self, worker: Worker) -> None:
+        """Leave the name to the process that took it while this one was silent: it was right to think it dead."""
+        logger.warning("The name %r was taken over while this worker was silent; it is %s now.", worker.name, worker.pk)
+        worker.name = worker.pk[-NAME_LENGTH:]
+        self._store.register_worker(worker)

@@ -25,6 +25,7 @@ from .executors import EventLoop, Executor
 from .heartbeat import Heartbeat
 from .listener import Listener
 from .maintenance import Maintenance
+from .naming import Name, NameTakenError, forget, origin_of
 from .options import WorkerOptions
 from .shutdown import StopRequest, start_over
 from .tally import Tally, memory_bytes
@@ -67,27 +68,13 @@ class WorkerProcess:
         """
         sys.setswitchinterval(SWITCH_SECONDS)
         with self.stop.on_signals():
-            if not self._wait_for_database():
-                return EXIT_CLEAN
-            if missing := self._missing_migrations():
-                self._say(
-                    f"The database {self._options.database!r} lacks migrations of django_workqueue ({missing}). "
-                    "Run 'manage.py migrate' first."
-                )
-                return EXIT_MIGRATIONS
-            self._store.register_worker(self._row())
+            if (code := self._come_up()) is not None:
+                return code
             helpers, executors = self._start()
             self._say(self._greeting())
             self._dispatcher.run()
             self._finish(helpers, executors)
-        if self.stop.crashed:
-            self._say(f"Worker {self.id} stopped after a crash; see the log.")
-            return EXIT_CRASHED
-        if self.stop.recycling:
-            self._say(f"Worker {self.id} starts over: {self.stop.recycling}")
-            return EXIT_RECYCLE
-        self._say(f"Worker {self.id} stopped: {self._tally.done} jobs done, {self._tally.failed} attempts failed.")
-        return EXIT_CLEAN
+        return self._outcome()
 
     @property
     def is_busy(self) -> bool:
@@ -95,6 +82,22 @@ class WorkerProcess:
         return any(thread.is_alive() for thread in self._executors)
 
     # -- start ---------------------------------------------------------------------------------------------------
+
+    def _come_up(self) -> int | None:
+        """Connect and register; return the exit code when it ends here."""
+        if not self._wait_for_database():
+            return EXIT_CLEAN
+        if missing := self._missing_migrations():
+            self._say(
+                f"The database {self._options.database!r} lacks migrations of django_workqueue ({missing}). "
+                "Run 'manage.py migrate' first."
+            )
+            return EXIT_MIGRATIONS
+        try:
+            return None if self._register() else EXIT_CLEAN
+        except NameTakenError as error:
+            self._say(str(error))
+            return EXIT_USAGE
 
     def _new_store(self) -> Store:
         # Who does not listen may be behind a transaction pooler, which is why one would not.
@@ -123,6 +126,12 @@ class WorkerProcess:
         plan = executor.migration_plan(targets)
         return next((migration.name for migration, _ in plan if migration.app_label == "django_workqueue"), "")
 
+    def _register(self) -> bool:
+        """Store the worker's row, under its name where it was given one. False when told to stop meanwhile."""
+        if self._options.name:
+            return Name(self._store, self.stop, self._say).take(self._row)
+        return self._store.register_worker(self._row())
+
     def _row(self) -> Worker:
         options = self._options
         return Worker(
@@ -130,6 +139,7 @@ class WorkerProcess:
             name=options.name or self.id,
             host=self._host,
             pid=os.getpid(),
+            origin=origin_of("self"),
             queues=options.patterns,
             slots=options.concurrency,
             versions=f"django_workqueue {__version__}, Django {django.__version__}, Python {platform.python_version()}",
@@ -193,6 +203,16 @@ class WorkerProcess:
 
     # -- end -----------------------------------------------------------------------------------------------------
 
+    def _outcome(self) -> int:
+        if self.stop.crashed:
+            self._say(f"Worker {self.id} stopped after a crash; see the log.")
+            return EXIT_CRASHED
+        if self.stop.recycling:
+            self._say(f"Worker {self.id} starts over: {self.stop.recycling}")
+            return EXIT_RECYCLE
+        self._say(f"Worker {self.id} stopped: {self._tally.done} jobs done, {self._tally.failed} attempts failed.")
+        return EXIT_CLEAN
+
     def _finish(self, helpers: list[WorkerThread], executors: list[WorkerThread]) -> None:
         self._loop.stop()
         self._ended.request()
@@ -207,6 +227,7 @@ class WorkerProcess:
         except DatabaseError:
             logger.warning("The worker's row could not be removed; it goes after a day.", exc_info=True)
         self._store.connection.close()
+        forget(self.id)
 
 
 def leave(code: int, *, busy: bool) -> None:

@@ -75,6 +75,20 @@ def test_beat_says_that_the_worker_lives(patient, store):
     assert (row.memory_bytes, row.running, row.done, row.failed) == (7, 1, 2, 3)
 
 
+def test_worker_whose_name_was_taken_over_goes_on_under_its_id(patient, caplog):
+    """It was silent for so long that another was right to succeed it."""
+    taker = WorkerFactory(name=patient.heart._row().name)
+    patient.heart._row = lambda: WorkerFactory.build(id="w", name=taker.name)
+    with caplog.at_level(logging.WARNING):
+        patient.heart._beat()
+        patient.heart._beat()
+
+    assert dict(Worker.objects.values_list("pk", "name")) == {taker.pk: taker.name, "w": "w"}
+    assert [record.message for record in caplog.records] == [
+        f"The name {taker.name!r} was taken over while this worker was silent; it is w now."
+    ]
+
+
 def test_lost_lease_is_noticed(patient, store, caplog):
     """Its jobs go on, but nothing of them will be recorded; it is not renewed any more."""
     JobFactory()

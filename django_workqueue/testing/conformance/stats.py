@@ -98,9 +98,40 @@ class StatisticsConformance(ConformanceBase):
         assert self.store.live_workers(silence) == []
         assert not self.store.beat_worker("worker-1", Beat("running", 0, 0, 0, 0))
 
+    def test_name_belongs_to_one_worker(self) -> None:
+        """Until its row is replaced as that of a dead one, or goes on under its id."""
+        first, second = self._worker("worker-1", name="shop"), self._worker("worker-2", name="shop")
+        assert self.store.register_worker(first)
+        assert not self.store.register_worker(second)
+        assert self._name_holder("shop") == "worker-1"
+
+        assert self.store.register_worker(second, replacing=[first])
+        assert self._name_holder("shop") == "worker-2"
+        assert not self.store.beat_worker("worker-1", Beat("running", 0, 0, 0, 0))
+
+        assert self.store.register_worker(first, renaming=["worker-2"])
+        assert self._name_holder("shop") == "worker-1"
+        assert self.store.beat_worker("worker-2", Beat("running", 0, 0, 0, 0))
+
+    def test_worker_that_was_seen_again_is_not_replaced(self) -> None:
+        """It was thought dead, and beats before its successor is registered."""
+        self.store.register_worker(self._worker("worker-1", name="shop"))
+        found = self.store.namesake("shop")
+        assert found is not None
+        self.advance(60)
+        self.store.beat_worker("worker-1", Beat("running", 0, 0, 0, 0))
+
+        assert not self.store.register_worker(self._worker("worker-2", name="shop"), replacing=[found[0]])
+        assert self._name_holder("shop") == "worker-1"
+        assert self.store.namesake("other") is None
+
+    def _name_holder(self, name: str) -> str:
+        found = self.store.namesake(name)
+        return "" if found is None else found[0].pk
+
     def _stats(self, queue: str) -> QueueStats:
         [stats] = [each for each in self.store.stats(lambda _name: 0) if each.queue == queue]
         return stats
 
-    def _worker(self, worker_id: str) -> Worker:
-        return Worker(id=worker_id, name="w", host="h", pid=1, queues="*", slots=8, versions="1")
+    def _worker(self, worker_id: str, name: str = "w") -> Worker:
+        return Worker(id=worker_id, name=name, host="h", pid=1, queues="*", slots=8, versions="1")
