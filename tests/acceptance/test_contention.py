@@ -56,7 +56,7 @@ def test_full_worker_leaves_work_to_others(fleet, diary):
     short = tasks.record.enqueue_many([()] * 10)
     wait_for_books(short, succeeded=10)
 
-    assert clock() - enqueued_at < 2
+    assert clock() - enqueued_at < 15
     assert {entry.worker for job in short for entry in diary.starts(job.id)} == {"worker-2"}
     assert full.exit_code is None
     diary.open("gate")
@@ -70,7 +70,7 @@ def test_misjudged_worker_gives_back_what_it_cannot_start(fleet, diary):
     wait_until(lambda: diary.starts()[-1].worker == first.name and len(diary.starts()) == 201, "the slot to be blocked")
 
     fleet.start("--concurrency", "1", **settings(lease=30))
-    wait_for_books(short, succeeded=30, seconds=5)
+    wait_for_books(short, succeeded=30, seconds=15)
 
     assert FinishedJob.objects.exclude(attempts=1).count() == 0
     diary.open("gate")

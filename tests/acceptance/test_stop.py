@@ -46,7 +46,7 @@ def test_job_that_outlasts_the_grace_time_goes_back_at_once(fleet, diary, long):
         wait_until(lambda count=deploy: len(diary.starts()) == count, "the job to start")
         stopped_at = clock()
         assert worker.stop() == 0
-        assert clock() - stopped_at < 3
+        assert clock() - stopped_at < 10
         assert books([job]) == {"ready": 1}
         assert not Lease.objects.exists()
 
@@ -68,9 +68,9 @@ def test_second_signal_ends_the_worker_now(fleet, diary, number):
     wait_until(lambda: Worker.objects.filter(state="stopping").exists(), "the worker to say that it stops")
     signalled_at = clock()
     worker.signal(number)
-    worker.wait(5)
+    worker.wait()
 
-    assert clock() - signalled_at < 3
+    assert clock() - signalled_at < 10
     assert books([job]) == {"ready": 1}
     diary.open("gate")
     fleet.start("--concurrency", "1")
