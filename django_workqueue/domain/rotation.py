@@ -95,15 +95,17 @@ class Rotation:
         self, asked: Sequence[LaneTurn], jobs: Collection[ClaimedJob], *, full: bool, at: datetime | None = None
     ) -> None:
         """
-        Learn from a claim: lanes that were served go to the end, empty ones are dropped.
+        Learn from a claim's jobs, in order: lanes that were served go to the end, empty ones are dropped.
 
         ``full`` says that the claim stopped at its limit, so that lanes behind the last one served were not looked at.
         ``at`` is the database's time of the claim; without it each job's own stamp must do, and a batch that was
         enqueued at one moment is passed over again and again.
         """
-        served = {job.tenant for job in jobs}
+        # They come in their order, so that the last of each level is where its mark goes.
+        ends = {(job.tenant, job.priority): job for job in jobs}
+        served = {tenant for tenant, _ in ends}
         last = max((place for place, lane in enumerate(asked) if lane.tenant in served), default=-1)
-        for job in jobs:
+        for job in ends.values():
             if lane := self._lanes.get(job.tenant):
                 lane.mark(job, None if at is None else at - SLACK)
         for place, turn in enumerate(asked):

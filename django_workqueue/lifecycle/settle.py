@@ -37,6 +37,8 @@ def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker:
         for settlement in done:
             if settlement.job.id in settled:
                 _announce_finish(store, settlement, worker)
+    if len(settled) == len(done):
+        return []
     return [settlement.job for settlement in done if settlement.job.id not in settled]
 
 

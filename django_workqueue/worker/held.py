@@ -52,13 +52,13 @@ class HeldLeases:
     @contextmanager
     def closing(self, lease_id: int, job_ids: Collection[UUID]) -> Iterator[bool]:
         """
-        Settle these jobs in the block, which is told whether nothing else is left of the lease.
+        Settle these of its jobs in the block, which is told whether nothing else is left of the lease.
 
         Meanwhile the heartbeat leaves the lease out: one that the settling statement removes would look lost to it.
         """
         with self._lock:
             lease = self._leases.get(lease_id)
-            last = lease is not None and not lease.spoilt and lease.outstanding.keys() <= set(job_ids)
+            last = lease is not None and not lease.spoilt and len(lease.outstanding) == len(job_ids)
             if lease is not None:
                 lease.closing = last
         try:
@@ -73,15 +73,17 @@ class HeldLeases:
             if lease := self._leases.get(lease_id):
                 lease.spoilt = True
 
-    def settled(self, lease_id: int, job_ids: Iterable[UUID]) -> None:
-        """Note that these jobs need the lease no more."""
+    def settled(self, lease_id: int, job_ids: Collection[UUID]) -> None:
+        """Note that these of its jobs need the lease no more."""
         with self._lock:
             lease = self._leases.get(lease_id)
-            if lease is not None:
+            if lease is None:
+                return
+            if len(lease.outstanding) == len(job_ids):
+                del self._leases[lease_id]
+            else:
                 for job_id in job_ids:
-                    lease.outstanding.pop(job_id, None)
-                if not lease.outstanding:
-                    del self._leases[lease_id]
+                    del lease.outstanding[job_id]
 
     def jobs(self) -> list[ClaimedJob]:
         """Return every job that is neither settled nor lost."""

@@ -19,9 +19,12 @@ class Pace:
         self._slots = slots
         self._average: float | None = None
 
-    def ran(self, seconds: float) -> None:
-        """Learn how long a job ran."""
-        self._average = seconds if self._average is None else self._average + _WEIGHT * (seconds - self._average)
+    def ran(self, *times: float) -> None:
+        """Learn how many seconds each of some jobs ran, in order."""
+        average = self._average
+        for seconds in times:
+            average = seconds if average is None else average + _WEIGHT * (seconds - average)
+        self._average = average
 
     def misjudged(self) -> None:
         """Forget the average: claimed jobs waited too long for a slot."""

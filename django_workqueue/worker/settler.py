@@ -56,8 +56,9 @@ class Settler:
 
     def settle(self) -> None:
         """Write every outcome that is there."""
-        for settlement in self._board.outcomes():
-            self._pace.ran(settlement.outcome.run_seconds)
+        outcomes = self._board.outcomes()
+        self._pace.ran(*[settlement.outcome.run_seconds for settlement in outcomes])
+        for settlement in outcomes:
             self._keep(settlement)
         if self._may_be_settled and self._leases:
             self._skip_recorded()
@@ -120,8 +121,7 @@ class Settler:
         with self._held.closing(lease_id, ids) as last:
             refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
             self._forget(lease_id, ids)
-        refused_ids = {job.id for job in refused}
-        self._tally.add_done([each for each in done if each.job.id not in refused_ids] if refused else done)
+        self._tally.add_done([each for each in done if each.job not in refused] if refused else done)
         for job in refused:
             self._refuse(job)
 
@@ -141,10 +141,11 @@ class Settler:
 
     def _forget(self, lease_id: int, ids: Sequence[UUID]) -> None:
         kept = self._leases[lease_id]
-        for job_id in ids:
-            del kept[job_id]
-        if not kept:
+        if len(kept) == len(ids):
             del self._leases[lease_id]
+        else:
+            for job_id in ids:
+                del kept[job_id]
         self._held.settled(lease_id, ids)
 
     def _skip_recorded(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +44,7 @@ class Tally:
     def add_done(self, settlements: Sequence[Settlement]) -> None:
         """Count successes."""
         with self._lock:
-            for queue, task in {(each.job.queue, each.job.task) for each in settlements}:
-                mine = [each for each in settlements if each.job.task == task and each.job.queue == queue]
+            for (queue, task), mine in _by_task(settlements).items():
                 self._minute(queue, task, mine).done += len(mine)
                 self._counts[queue].done += len(mine)
             self.done += len(settlements)
@@ -67,11 +65,13 @@ class Tally:
         """Return this minute's rollup of a queue and task, with the waits and runs of these settlements counted."""
         key = (timezone.now().replace(second=0, microsecond=0), queue, task)
         self._changed.add(key)
-        minute, now = self._minutes[key], time.time()
+        minute = self._minutes[key]
+        # For charts only, so the worker's clock will do. In the jobs' own zone: a difference within one costs nothing.
+        now = datetime.now(settlements[0].job.ready_at.tzinfo)
         for job, outcome, *_ in settlements:
-            minute.runs[_bucket(outcome.run_seconds)] += 1
-            # For charts only, so the worker's clock will do.
-            minute.waits[_bucket(now - job.ready_at.timestamp() - outcome.run_seconds)] += 1
+            run_seconds = outcome.run_seconds
+            minute.runs[_bucket(run_seconds)] += 1
+            minute.waits[_bucket((now - job.ready_at).total_seconds() - run_seconds)] += 1
         return minute
 
     def take_counts(self) -> dict[str, QueueCounts]:
@@ -125,9 +125,20 @@ def _is_same(row: QueueMinute, other: QueueMinute) -> bool:
     return (row.done, row.failed) == (other.done, other.failed)
 
 
+def _by_task(settlements: Sequence[Settlement]) -> dict[tuple[str, str], list[Settlement]]:
+    """Return the settlements of each queue and task."""
+    found: dict[tuple[str, str], list[Settlement]] = defaultdict(list)
+    for settlement in settlements:
+        found[settlement.job.queue, settlement.job.task].append(settlement)
+    return found
+
+
 def _bucket(seconds: float) -> int:
     """Return the number of the histogram bucket: the count of bits of the whole milliseconds."""
-    return min(max(0, int(seconds * 1000)).bit_length(), _BUCKETS - 1)
+    if seconds < 0.001:
+        return 0
+    bits = int(seconds * 1000).bit_length()
+    return bits if bits < _BUCKETS else _BUCKETS - 1
 
 
 def memory_bytes() -> int:

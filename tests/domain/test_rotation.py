@@ -136,7 +136,8 @@ def test_mark_of_the_highest_priority_is_the_first_stretch():
 def test_mark_never_goes_back():
     """An older job that came late does not undo what is known."""
     made = rotation("a")
-    made.settle(made.turn(1), [job("a"), job("a", ready_at=NOON - timedelta(hours=1))], full=True)
+    made.settle(made.turn(1), [job("a")], full=True)
+    made.settle(made.turn(1), [job("a", ready_at=NOON - timedelta(hours=1))], full=True)
 
     assert made.turn(1)[0].segments[1].after == NOON - SLACK
 

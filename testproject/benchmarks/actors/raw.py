@@ -12,7 +12,7 @@ from django_workqueue.conf import QueuePolicy
 from django_workqueue.domain.rotation import FIRST_ID, FIRST_RANK, LAST_RANK, SLACK
 from django_workqueue.store.claim import CLAIMED_COLUMNS
 from django_workqueue.store.postgresql import CLAIM, COMPLETE, COMPLETE_AND_KEEP
-from django_workqueue.store.session import PIN_SESSION
+from django_workqueue.store.session import PIN_SESSION, Ids, IdsDumper
 
 from ..rows import QUEUE
 
@@ -29,6 +29,7 @@ class RawQueue:
         connection.execute(PIN_SESSION)
         self._cursor = psycopg.Cursor(connection)
         self._cursor.adapters.register_loader("timestamptz", TimestamptzBinaryLoader)
+        self._cursor.adapters.register_dumper(Ids, IdsDumper)
         self._complete = COMPLETE_AND_KEEP if kept_seconds else COMPLETE
         self._kept_seconds = kept_seconds
         policy = QueuePolicy()
@@ -60,7 +61,7 @@ class RawQueue:
         """Complete what one claim took, and count what was completed."""
         count = len(rows)
         parameters = {
-            "ids": [row[ID] for row in rows],
+            "ids": Ids([row[ID] for row in rows]),
             "results": ["null"] * count,
             "runs": [0.0] * count,
             "kept": [self._kept_seconds] * count,
@@ -68,7 +69,8 @@ class RawQueue:
             "worker": "raw",
             "last": True,
         }
-        return len(self._rows(self._complete, parameters))
+        completed: int = self._rows(self._complete, parameters)[0][0]
+        return completed
 
     def _rows(self, statement: str, parameters: dict[str, Any]) -> list[Row]:
         return self._cursor.execute(statement, parameters, prepare=True, binary=True).fetchall()
