@@ -31,49 +31,9 @@ from .listening import CHANNEL, messages, open_ear
 from .orm import OrmStore
 from .reap import Lanes
 from .session import Ids, PooledSession, Session
+from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
 
 JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
-
-QUEUES = f"""
-WITH RECURSIVE walk(queue) AS (
-    (SELECT queue FROM {JOB} WHERE state = 'ready' ORDER BY queue LIMIT 1)
-    UNION ALL
-    SELECT (SELECT job.queue FROM {JOB} job
-            WHERE job.state = 'ready' AND job.queue > walk.queue ORDER BY job.queue LIMIT 1)
-    FROM walk WHERE walk.queue IS NOT NULL)
-SELECT queue FROM walk WHERE queue IS NOT NULL
-"""
-
-
-# Two texts: a condition that may be absent is no condition of the index in a plan made once for all values.
-def _lanes(behind: str = "") -> str:
-    return f"""
-WITH RECURSIVE walk(tenant, step) AS (
-    (SELECT tenant, 1 FROM {JOB} WHERE state = 'ready' AND queue = %(queue)s {behind} ORDER BY tenant LIMIT 1)
-    UNION ALL
-    SELECT (SELECT job.tenant FROM {JOB} job
-            WHERE job.state = 'ready' AND job.queue = %(queue)s AND job.tenant > walk.tenant
-            ORDER BY job.tenant LIMIT 1),
-           step + 1
-    FROM walk WHERE walk.tenant IS NOT NULL AND step < %(limit)s)
-SELECT tenant FROM walk WHERE tenant IS NOT NULL
-"""
-
-
-LANES, LANES_BEHIND = _lanes(), _lanes("AND tenant > %(after)s")
-
-# The heads of all lanes and levels, one descent each: the index has the oldest job of a level in front.
-OLDEST_AGE = f"""
-WITH RECURSIVE head(tenant, rank, ready_at) AS (
-    (SELECT tenant, rank, ready_at FROM {JOB} WHERE state = 'ready' AND queue = %(queue)s
-     ORDER BY tenant, rank, ready_at LIMIT 1)
-    UNION ALL
-    SELECT next.* FROM head CROSS JOIN LATERAL (
-        SELECT tenant, rank, ready_at FROM {JOB}
-        WHERE state = 'ready' AND queue = %(queue)s AND (tenant, rank) > (head.tenant, head.rank)
-        ORDER BY tenant, rank, ready_at LIMIT 1) next)
-SELECT coalesce(extract(epoch FROM statement_timestamp() - min(ready_at)), 0)::float8 FROM head
-"""
 
 # Lanes in their turn, each in segments that begin at a mark: the index is entered behind the dead entries that an old
 # snapshot keeps at its head. ``chosen`` cuts the batch before the first job whose last lease lapsed, or to that job
