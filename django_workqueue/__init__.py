@@ -23,6 +23,7 @@ from .exceptions import (
 if TYPE_CHECKING:
     from .domain.context import JobContext
     from .domain.policies import BackoffPolicy
+    from .domain.trace import correlation_id, traceparent
     from .lifecycle.results import WorkResult
     from .tasks import Call, WorkTask, task
 
@@ -46,7 +47,9 @@ __all__ = [
     "WorkQueueError",
     "WorkResult",
     "WorkTask",
+    "correlation_id",
     "task",
+    "traceparent",
 ]
 
 # These need the app registry or the settings, which are not there yet when Django imports this package as an app.
@@ -56,7 +59,9 @@ _LAZY = {
     "JobContext": "domain.context",
     "WorkResult": "lifecycle.results",
     "WorkTask": "tasks",
+    "correlation_id": "domain.trace",
     "task": "tasks",
+    "traceparent": "domain.trace",
 }
 
 

@@ -61,7 +61,8 @@ class WorkQueueBackend(WorkTaskBackend):
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[WorkResult]:
         """Store a job for each call, as one step of the caller's transaction."""
         self.validate_task(task)
-        made = Results(enqueueing.enqueue(requests_for(task, calls)), task, self.alias)
+        stored = enqueueing.enqueue(requests_for(task, calls), permitted_queues=self.queues)
+        made = Results(stored, task, self.alias)
         if is_listened_to(task_enqueued):
             for result in made:
                 if not result.duplicate:

@@ -8,10 +8,12 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004 - Django's own name
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from .conf import Fault, QueuePolicy, Settings, find_faults, get_settings
 from .domain.contract import CONTRACT_APP, task_backends
+from .domain.hooks import find
 from .models.base import NAME_LENGTH
 from .store import store_for
 from .store.sqlite import SqliteStore
@@ -51,6 +53,22 @@ def check_tasks(**_kwargs: Any) -> list[CheckMessage]:
         messages.append(no_backend())
     elif permitted:
         messages += [queue_not_permitted(name) for name in get_settings().queues if name not in permitted]
+    return messages
+
+
+@register(Tags.compatibility)
+def check_hooks(**_kwargs: Any) -> list[CheckMessage]:
+    """Check that every hook can be found."""
+    if find_faults():
+        return []
+    settings = get_settings()
+    messages: list[CheckMessage] = []
+    for key, paths in (("ENQUEUE_HOOKS", settings.enqueue_hooks), ("RUN_HOOKS", settings.run_hooks)):
+        for path in paths:
+            try:
+                find(path)
+            except ImproperlyConfigured as error:
+                messages.append(hook_unusable(key, error))
     return messages
 
 
@@ -158,6 +176,15 @@ def contract_app_missing(app: str) -> Error:
         f"{app!r} is not in INSTALLED_APPS.",
         hint="Django 5.2 has no tasks of its own; add the backport beside django_workqueue.",
         id="django_workqueue.E008",
+    )
+
+
+def hook_unusable(key: str, error: ImproperlyConfigured) -> Error:
+    """Say that a hook cannot be found, or is no function."""
+    return Error(
+        f"WORKQUEUE[{key!r}]: {error}",
+        hint="Name each hook by the dotted path of a function. Until this is mended no job can be enqueued or run.",
+        id="django_workqueue.E009",
     )
 
 

@@ -53,6 +53,10 @@ class Settings:
     """How long a job whose task no worker knows is put off before it becomes a dead letter."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former dotted path of a task -> its present one."""
+    enqueue_hooks: tuple[str, ...] = ()
+    """Dotted paths of functions that see each job before it is stored."""
+    run_hooks: tuple[str, ...] = ()
+    """Dotted paths of functions that return a context manager for each run."""
     poll_interval: timedelta = timedelta(seconds=1)
     reap_interval: timedelta = timedelta(seconds=5)
 
@@ -129,6 +133,12 @@ def _names(value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _paths(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(path, str) and path for path in value):
+        raise ValueError("must be a list of dotted paths")
+    return tuple(value)
+
+
 Parser = Callable[[Any], Any]
 
 BACKOFF_KEYS: dict[str, tuple[str, Parser]] = {
@@ -149,6 +159,8 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "MAX_PAYLOAD_BYTES": ("max_payload_bytes", _byte_count),
     "UNKNOWN_TASK_PATIENCE": ("unknown_task_patience", _seconds),
     "ALIASES": ("aliases", _names),
+    "ENQUEUE_HOOKS": ("enqueue_hooks", _paths),
+    "RUN_HOOKS": ("run_hooks", _paths),
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import threading
 
 from django_workqueue import JobContext, Reject, RetryAfter, task
-from django_workqueue.domain.context import correlation_id
 from django_workqueue.domain.contract import Task
+from django_workqueue.domain.trace import correlation_id
 
 #: ``django.tasks.task`` on Django 6, its backport's on 5.2: the decorator of those who do not know us.
 contract_task = importlib.import_module(Task.__module__).task
@@ -128,6 +129,12 @@ def return_thread():
 def read_trace():
     """Return the correlation id that holds during the run."""
     return correlation_id.get()
+
+
+@task
+def log_a_line():
+    """Write a log line."""
+    logging.getLogger("tests.shop").warning("sold out")
 
 
 @task(backoff=60, retention=0)

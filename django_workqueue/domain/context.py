@@ -1,33 +1,14 @@
-"""What a running task may know of its own delivery, and the trace that travels from enqueue to run."""
+"""What a running task may know of its own delivery."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from .contract import AnyTaskResult
-
-correlation_id: ContextVar[str | None] = ContextVar("django_workqueue_correlation_id", default=None)
-"""Set it, in a middleware for instance, and jobs enqueued from there carry it; it is set again around their run."""
-
-traceparent: ContextVar[str | None] = ContextVar("django_workqueue_traceparent", default=None)
-"""The W3C trace context header, carried in the same way."""
-
-TRACED = {"correlation_id": correlation_id, "traceparent": traceparent}
-
-
-def captured_trace() -> dict[str, Any]:
-    """Return the parts of the trace that are set where a job is enqueued, as metadata."""
-    return {name: value for name, variable in TRACED.items() if (value := variable.get()) is not None}
-
-
-def restore_trace(metadata: Mapping[str, Any]) -> None:
-    """Set the trace that a job carries, in the current context."""
-    for name, variable in TRACED.items():
-        variable.set(metadata.get(name))
+from .trace import correlation_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +42,9 @@ class JobContext:
         return self.attempt >= self.max_attempts
 
     @property
-    def correlation_id(self) -> str | None:
-        """The correlation id of whoever enqueued the job."""
-        return self.metadata.get("correlation_id")
+    def correlation_id(self) -> str:
+        """The correlation id of whoever enqueued the job; the job's own id where there was none."""
+        return correlation_of(self.job_id, self.metadata)
 
     @property
     def traceparent(self) -> str | None:

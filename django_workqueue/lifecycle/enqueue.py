@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -14,11 +14,13 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..domain.context import captured_trace
 from ..domain.encoding import encode
+from ..domain.hooks import enqueue_hooks
 from ..domain.ids import new_id
 from ..domain.states import JobState
+from ..domain.trace import captured_trace, checked_trace
 from ..exceptions import InvalidJobError
+from ..hooks import NewJob
 from ..models import Job
 from ..models.base import KEY_LENGTH, NAME_LENGTH, TASK_LENGTH
 from ..store import Store, store_for
@@ -50,16 +52,18 @@ class JobRequest(NamedTuple):
     job_id: UUID | None = None
 
 
-def enqueue(requests: Sequence[JobRequest], *, database: str | None = None) -> list[Stored]:
+def enqueue(
+    requests: Sequence[JobRequest], *, database: str | None = None, permitted_queues: Collection[str] = ()
+) -> list[Stored]:
     """
     Store a job for each request and answer them in order; a clash answers the job that was there before.
 
     All is checked before anything is written, so that a refusal leaves the caller's transaction as it was. Raises
-    PayloadError, InvalidJobError or QueueUnavailableError.
+    PayloadError, InvalidJobError, QueueUnavailableError or what a hook raises. ``permitted_queues`` are those that
+    a hook may choose; any where it is empty.
     """
     store = store_for(database)
-    with store.reachable("enqueue"):
-        jobs = build(requests, store.now)
+    jobs = build(requests, partial(_now, store), permitted_queues=permitted_queues)
     given = frozenset(request.job_id for request in requests if request.job_id is not None)
     stored = store.insert(jobs, given_ids=given)
     wake(store, {(job.queue, job.tenant) for job, duplicate in stored if not duplicate and job.state == JobState.READY})
@@ -67,15 +71,26 @@ def enqueue(requests: Sequence[JobRequest], *, database: str | None = None) -> l
     return stored
 
 
-def build(requests: Sequence[JobRequest], clock: Callable[[], datetime]) -> list[Job]:
+def build(
+    requests: Sequence[JobRequest], clock: Callable[[], datetime], *, permitted_queues: Collection[str] = ()
+) -> list[Job]:
     """
-    Return the jobs that ``requests`` ask for, checked, encoded and not stored.
+    Return the jobs that ``requests`` ask for and hooks have seen, checked, encoded and not stored.
 
     ``clock`` is what deferred jobs are placed by; it is asked only where there is one.
     """
-    jobs = [_build(request) for request in requests]
+    trace = captured_trace()
+    if enqueue_hooks():
+        requests = [_hooked(request, trace, permitted_queues) for request in requests]
+        trace = {}
+    jobs = [_build(request, trace) for request in requests]
     _set_due_times(clock, jobs, requests)
     return jobs
+
+
+def _now(store: Store) -> datetime:
+    with store.reachable("enqueue"):
+        return store.now()
 
 
 def queue_name(name: str) -> str:
@@ -83,7 +98,28 @@ def queue_name(name: str) -> str:
     return name.rstrip("/") if isinstance(name, str) else name
 
 
-def _build(request: JobRequest) -> Job:
+def _hooked(request: JobRequest, trace: Mapping[str, Any], permitted_queues: Collection[str]) -> JobRequest:
+    """Return what the project's hooks make of a request. The trace is in its metadata then, for them to change."""
+    new = NewJob(
+        task=request.task,
+        queue=request.queue,
+        tenant=request.tenant,
+        priority=request.priority,
+        metadata={**trace, **_mapping(request.metadata)},
+    )
+    for hook in enqueue_hooks():
+        hook(new)
+    # What the caller chose was checked against TASKS before it came here.
+    if new.queue != request.queue and permitted_queues and queue_name(new.queue) not in permitted_queues:
+        raise InvalidJobError(
+            f"An enqueue hook put {request.task} into the queue {new.queue!r}, which TASKS does not permit. "
+            "Add it to QUEUES of the backend."
+        )
+    metadata = _mapping(new.metadata)
+    return request._replace(queue=new.queue, tenant=new.tenant, priority=new.priority, metadata=metadata)
+
+
+def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
     settings = get_settings()
     queue = queue_name(request.queue)
     _check_names(queue, request.tenant, request.task)
@@ -105,7 +141,7 @@ def _build(request: JobRequest) -> Job:
         ),
         dedupe_key=request.dedupe_key,
         dedupe_until_start=_until_start(request.dedupe_until),
-        metadata=_metadata(request.metadata, settings.max_payload_bytes),
+        metadata=_metadata(trace, request.metadata, settings.max_payload_bytes),
     )
 
 
@@ -128,12 +164,20 @@ def _comparable(moment: datetime) -> datetime:
     return timezone.make_aware(moment) if django_settings.USE_TZ else timezone.make_naive(moment)
 
 
-def _metadata(given: Mapping[str, Any], max_bytes: int) -> str:
+def _metadata(trace: Mapping[str, Any], given: Mapping[str, Any], max_bytes: int) -> str:
+    if not trace and not given:
+        return "{}"
+    given = _mapping(given)
     reserved = [key for key in given if isinstance(key, str) and key.startswith("_")]
     if reserved:
         raise InvalidJobError(f"metadata has the key {reserved[0]!r}. Keys that begin with an underscore are reserved.")
-    merged = captured_trace() | dict(given)
-    return encode(merged, "metadata", max_bytes) if merged else "{}"
+    return encode(checked_trace({**trace, **given}), "metadata", max_bytes)
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidJobError(f"metadata is {given!r}. Pass a dict.")
+    return given
 
 
 def _until_start(until: str) -> bool:

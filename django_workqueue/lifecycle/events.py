@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import ReferenceType
 
 from django.dispatch import Signal
 
 from ..domain.contract import AnyTask, AnyTaskResult
+from ..domain.encoding import decode
 from ..domain.outcomes import ClaimedJob
+from ..domain.trace import correlation_of
 from ..signals import job_died, lease_lost
 
 logger = logging.getLogger("django_workqueue.signals")
@@ -29,7 +31,17 @@ def job_fields(job: ClaimedJob) -> dict[str, Any]:
         "attempt": job.attempts,
         "key": job.dedupe_key,
         "lease_id": job.lease_id,
+        "correlation_id": correlation_of(job.id, _readable(job.metadata)),
     }
+
+
+def _readable(metadata: str) -> Mapping[str, Any]:
+    """Decode metadata; a record about a job whose row is damaged does without."""
+    try:
+        decoded: dict[str, Any] = decode(metadata, dict)
+    except ValueError:
+        return {}
+    return decoded
 
 
 def announce(signal: Signal, task: AnyTask, make_result: Callable[[], AnyTaskResult]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import time
@@ -16,12 +17,14 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..domain.context import JobContext, restore_trace
+from ..domain.context import JobContext
 from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
 from ..domain.encoding import decode, encode
+from ..domain.hooks import around, around_async
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
 from ..domain.registry import check_fit, with_context
 from ..domain.states import FailureKind
+from ..domain.trace import restore_trace
 from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
 from ..store import Store
 from .events import announce, is_listened_to, job_fields
@@ -34,6 +37,10 @@ MOST_MESSAGE = 2_000
 MOST_TRACEBACK = 20_000
 
 
+Within = Callable[[], AbstractContextManager[None]]
+OnError = Callable[[BaseException], None]
+
+
 class Call(NamedTuple):
     """A claimed job, ready to be called."""
 
@@ -44,6 +51,8 @@ class Call(NamedTuple):
     metadata: Mapping[str, Any]
     store: Store
     worker: str
+    context: JobContext | None = None
+    """There where the task or a run hook asks for it."""
 
     @property
     def task(self) -> AnyTask:
@@ -80,43 +89,43 @@ def prepare(
         check_fit(terms.task, args, kwargs)
     except TypeError as error:
         return _settlement(job, terms, _failed(error, FailureKind.ERROR))
+    context = None
+    if terms.wants_context or terms.run_hooks:
+        context = _context(job, metadata, load_result or (lambda: load(store, job.id, terms.task.backend)))
     if terms.wants_context:
-        answer = load_result or (lambda: load(store, job.id, terms.task.backend))
-        args, kwargs = with_context(terms.task, args, kwargs, _context(job, metadata, answer))
-    return Call(job, terms, args, kwargs, metadata, store, worker)
+        args, kwargs = with_context(terms.task, args, kwargs, context)
+    return Call(job, terms, args, kwargs, metadata, store, worker, context)
 
 
-def run(call: Call, *, within: Callable[[], AbstractContextManager[None]] | None = None) -> Settlement:
+def run(call: Call, *, within: Within | None = None, on_error: OnError | None = None) -> Settlement:
     """
-    Call the task in this thread. Nothing that it raises passes, not even SystemExit.
+    Call the task in this thread. Nothing that it raises passes, not even SystemExit; ``on_error`` is told of it.
 
     Call it in a context (contextvars) of its own: the job's trace is set in it, and is not taken back. ``within``
-    surrounds the body; what that raises is the body's.
+    surrounds the body; what that raises is the body's, and so is what the project's run hooks raise.
     """
     begun = time.monotonic()
     _begin(call)
     try:
-        if within is None:
-            value = _value(call)
-        else:
-            with within():
-                value = _value(call)
+        plain = within is None and not call.terms.run_hooks
+        value = _value(call) if plain else _surrounded_value(call, within or contextlib.nullcontext)
         outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)
+        if on_error is not None:
+            on_error(error)
     return _settlement(call.job, call.terms, outcome)
 
 
 async def run_async(call: Call) -> Settlement:
     """Await the task in this event loop, as ``run``. Nothing that it raises passes; cancellation from outside does."""
-    if call.metadata:
-        restore_trace(call.metadata)
+    restore_trace(call.job.id, call.metadata)
     # In a thread, as receivers may use the ORM, and so does the description of a job that failed before.
     if is_listened_to(task_started):
         await sync_to_async(_begin)(call)
     begun = time.monotonic()
     try:
-        value = await call.task.func(*call.args, **call.kwargs)
+        value = await (_surrounded(call) if call.terms.run_hooks else call.task.func(*call.args, **call.kwargs))
         outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
@@ -147,14 +156,29 @@ def _value(call: Call) -> Any:
     return value
 
 
+def _surrounded_value(call: Call, within: Within) -> Any:
+    value = None
+    if call.terms.is_async:
+        with within():
+            value = async_to_sync(_surrounded)(call)
+    else:
+        with around(call.terms.run_hooks, call.context), within():
+            value = _value(call)
+    return value
+
+
+async def _surrounded(call: Call) -> Any:
+    async with around_async(call.terms.run_hooks, call.context):
+        return await call.task.func(*call.args, **call.kwargs)
+
+
 async def _await(value: Any) -> Any:
     return await value
 
 
 def _begin(call: Call) -> None:
     """Set the job's trace, then log and announce its start."""
-    if call.metadata:
-        restore_trace(call.metadata)
+    restore_trace(call.job.id, call.metadata)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
     if is_listened_to(task_started):

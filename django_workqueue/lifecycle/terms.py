@@ -13,8 +13,10 @@ from django.dispatch import receiver
 
 from ..conf import get_settings
 from ..domain.contract import AnyTask
+from ..domain.hooks import run_hooks
 from ..domain.policies import BackoffPolicy
 from ..domain.registry import resolve, wants_context
+from ..hooks import RunHook
 
 
 class Terms(NamedTuple):
@@ -25,6 +27,8 @@ class Terms(NamedTuple):
     """Whether the function is a coroutine function."""
     wants_context: bool
     """Whether the function is given a JobContext."""
+    run_hooks: tuple[RunHook, ...]
+    """What the project puts around each run."""
     backoff: BackoffPolicy
     retention: timedelta
 
@@ -43,6 +47,7 @@ def terms_for(task: AnyTask, queue: str) -> Terms:
         task=task,
         is_async=inspect.iscoroutinefunction(task.func),
         wants_context=wants_context(task),
+        run_hooks=run_hooks(),
         backoff=_backoff(task, policy.backoff),
         retention=policy.retention if retention is None else retention,
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..domain.contract import AnyTaskResult, task_backends
@@ -43,18 +42,11 @@ def attempt(
     """Run ``job`` in a new context, shielded. ``commits`` says whether its end counts as a commit; see shielded()."""
     raised: list[BaseException] = []
 
-    @contextmanager
-    def surroundings() -> Iterator[None]:
-        try:
-            with shielded(commits=commits):
-                yield
-        except BaseException as error:
-            raised.append(error)
-            raise
-
     def start() -> Settlement:
         call = prepare(job, store, worker, load_result=load_result)
-        return run(call, within=surroundings) if isinstance(call, Call) else call
+        if not isinstance(call, Call):
+            return call
+        return run(call, within=lambda: shielded(commits=commits), on_error=raised.append)
 
     settlement = _new_context().run(start)
     return Attempted(settlement, *raised)

@@ -96,7 +96,7 @@ class DummyBackend(WorkTaskBackend, contract.DummyBackend):  # type: ignore[misc
 def _jobs(backend: WorkTaskBackend, task: AnyTask, calls: Iterable[Call]) -> Sequence[Job]:
     """Return unsaved rows for the calls, refused like those of the queue."""
     backend.validate_task(task)
-    jobs = build(requests_for(task, calls), timezone.now)
+    jobs = build(requests_for(task, calls), timezone.now, permitted_queues=backend.queues)
     for job in jobs:
         _stamp(job, timezone.now())
     return jobs

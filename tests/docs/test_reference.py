@@ -13,7 +13,7 @@ from django.dispatch import Signal
 
 import django_workqueue
 from django_workqueue import BackoffPolicy, Call, JobContext, WorkTask, conf, exceptions, signals, testing
-from django_workqueue.domain import context, states
+from django_workqueue.domain import states
 from django_workqueue.lifecycle import operate
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
@@ -118,13 +118,6 @@ def test_every_attribute_of_the_context_is_documented():
     documented = set(first_cells(prose(f"{REFERENCE}/context.md")))
 
     assert documented == public(JobContext) - {"load_result"}
-
-
-def test_trace_variables_are_documented():
-    """The names of the context variables are part of the interface."""
-    text = section(f"{REFERENCE}/tasks.md", "Trace")
-
-    assert set(re.findall(r"^(\w+)$", text, re.MULTILINE)) == set(context.TRACED)
 
 
 # -- errors, signals, checks -------------------------------------------------------------------------------------

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextvars
 import dataclasses
 import uuid
 
 import pytest
 
 from django_workqueue import JobContext
-from django_workqueue.domain.context import captured_trace, correlation_id, restore_trace, traceparent
 
 
 def context(**changes) -> JobContext:
@@ -43,11 +41,16 @@ def test_context_cannot_be_changed():
 
 
 def test_trace_is_read_from_the_metadata():
-    """None where the enqueuing side had none."""
+    """What came with the job."""
     made = context(metadata={"correlation_id": "req-1", "user": 3})
 
     assert (made.correlation_id, made.traceparent) == ("req-1", None)
     assert made.metadata["user"] == 3
+
+
+def test_job_without_a_correlation_id_has_its_own_id_for_one():
+    """It is the first of its story: what it enqueues carries that id on."""
+    assert context().correlation_id == "00000000-0000-0000-0000-000000000001"
 
 
 def test_result_is_loaded_when_it_is_asked_for():
@@ -58,24 +61,3 @@ def test_result_is_loaded_when_it_is_asked_for():
     assert asked == []
     assert made.task_result == "the result"
     assert "load_result" not in repr(made)
-
-
-def test_trace_is_captured_where_it_is_set():
-    """Nothing is stored for those who use none."""
-    assert captured_trace() == {}
-    token = correlation_id.set("req-1")
-    try:
-        assert captured_trace() == {"correlation_id": "req-1"}
-    finally:
-        correlation_id.reset(token)
-
-
-def test_trace_is_restored_whole():
-    """What a job enqueues carries the trace on, and nothing of an earlier one is left in it."""
-
-    def look():
-        traceparent.set("another job's")
-        restore_trace({"correlation_id": "req-1"})
-        return captured_trace()
-
-    assert contextvars.Context().run(look) == {"correlation_id": "req-1"}

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
 
-from django_workqueue.domain.context import correlation_id, traceparent
+from django_workqueue import correlation_id, traceparent
 from django_workqueue.domain.states import JobState
 from django_workqueue.exceptions import InvalidJobError, PayloadError, PayloadTooLargeError
 from django_workqueue.lifecycle.enqueue import JobRequest, enqueue
@@ -137,7 +137,8 @@ def test_metadata_is_stored_apart_from_the_arguments():
 
 def test_trace_of_the_enqueuing_context_travels():
     """Correlation id and trace context are taken along, and given metadata wins."""
-    tokens = (correlation_id.set("req-1"), traceparent.set("00-abc-def-01"))
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    tokens = (correlation_id.set("req-1"), traceparent.set(parent))
     try:
         traced = enqueue_one().decoded_metadata
         named = enqueue_one(metadata={"correlation_id": "mine"}).decoded_metadata
@@ -145,8 +146,34 @@ def test_trace_of_the_enqueuing_context_travels():
         correlation_id.reset(tokens[0])
         traceparent.reset(tokens[1])
 
-    assert traced == {"correlation_id": "req-1", "traceparent": "00-abc-def-01"}
+    assert traced == {"correlation_id": "req-1", "traceparent": parent}
     assert named["correlation_id"] == "mine"
+
+
+def test_bad_trace_around_an_enqueue_does_not_fail_it():
+    """It came with a stranger's request, and the order is worth more than its trace."""
+    token = correlation_id.set("\"'; drop")
+    try:
+        assert enqueue_one().decoded_metadata == {}
+    finally:
+        correlation_id.reset(token)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"correlation_id": "a\nb"}, r"metadata\['correlation_id'\] is 'a\\nb'"),
+        ({"traceparent": "00-abc"}, r"metadata\['traceparent'\] is '00-abc'"),
+        ({"_hidden": 1}, "'_hidden'"),
+        ([1], r"metadata is \[1\]. Pass a dict"),
+    ],
+)
+def test_bad_metadata_is_refused_by_name(metadata, message):
+    """Before anything is written."""
+    with pytest.raises(InvalidJobError, match=message):
+        enqueue_one(metadata=metadata)
+
+    assert not Job.objects.exists()
 
 
 # -- arguments that would not come back as they went in ---------------------------------------------------------------

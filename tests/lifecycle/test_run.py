@@ -16,10 +16,10 @@ import pytest
 
 from django_workqueue import BackoffPolicy, Reject, RetryAfter, exceptions
 from django_workqueue.backend import WorkQueueBackend
-from django_workqueue.domain.context import correlation_id
 from django_workqueue.domain.contract import TaskResultStatus, task_started
 from django_workqueue.domain.outcomes import Failed, Settlement, Succeeded
 from django_workqueue.domain.states import FailureKind
+from django_workqueue.domain.trace import correlation_id
 from django_workqueue.lifecycle.run import (
     MOST_MESSAGE,
     MOST_TRACEBACK,
@@ -68,7 +68,8 @@ def run_with(store, *args, **changes) -> Settlement:
         # Past the validation: the body is no function of a module.
         object.__setattr__(task, name, value)
     terms = terms_for(task, call.job.queue)
-    return run(Call(call.job, terms, list(args) or call.args, call.kwargs, {}, store, "worker-1"))
+    changed = Call(call.job, terms, list(args) or call.args, call.kwargs, {}, store, "worker-1")
+    return contextvars.Context().run(run, changed)
 
 
 # -- what is handed in -------------------------------------------------------------------------------------------------
