@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from .cancel import Cancelling
 from .enqueue import Enqueueing
 from .operate import Operating
 from .reap import Reaping
 from .watch import Watching
 
 
-class OrmStore(Enqueueing, Watching, Reaping, Operating):
+class OrmStore(Enqueueing, Watching, Reaping, Cancelling, Operating):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""
