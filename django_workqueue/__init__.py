@@ -9,10 +9,7 @@ from .exceptions import (
     ArgumentsDoNotFitError,
     DuplicateJobError,
     InvalidJobError,
-    JobCancelledError,
     JobNotFoundError,
-    JobStoppedError,
-    JobTimeoutError,
     LeaseLostError,
     PayloadError,
     PayloadTooLargeError,
@@ -20,6 +17,7 @@ from .exceptions import (
     Reject,
     RetryAfter,
     TaskNotRegisteredError,
+    WorkflowNotFoundError,
     WorkQueueError,
 )
 
@@ -28,7 +26,8 @@ if TYPE_CHECKING:
     from .domain.policies import BackoffPolicy
     from .domain.trace import correlation_id, traceparent
     from .lifecycle.results import WorkResult
-    from .tasks import Call, WorkTask, task
+    from .tasks import Call, Signature, WorkTask, task
+    from .workflows import WorkflowHandle, chain, chord, get_workflow, group
 
 __version__ = "0.1.0.dev0"
 
@@ -38,22 +37,26 @@ __all__ = [
     "Call",
     "DuplicateJobError",
     "InvalidJobError",
-    "JobCancelledError",
     "JobContext",
     "JobNotFoundError",
-    "JobStoppedError",
-    "JobTimeoutError",
     "LeaseLostError",
     "PayloadError",
     "PayloadTooLargeError",
     "QueueUnavailableError",
     "Reject",
     "RetryAfter",
+    "Signature",
     "TaskNotRegisteredError",
     "WorkQueueError",
     "WorkResult",
     "WorkTask",
+    "WorkflowHandle",
+    "WorkflowNotFoundError",
+    "chain",
+    "chord",
     "correlation_id",
+    "get_workflow",
+    "group",
     "task",
     "traceparent",
 ]
@@ -63,9 +66,15 @@ _LAZY = {
     "BackoffPolicy": "domain.policies",
     "Call": "tasks",
     "JobContext": "domain.context",
+    "Signature": "tasks",
     "WorkResult": "lifecycle.results",
     "WorkTask": "tasks",
+    "WorkflowHandle": "workflows",
+    "chain": "workflows",
+    "chord": "workflows",
     "correlation_id": "domain.trace",
+    "get_workflow": "workflows",
+    "group": "workflows",
     "task": "tasks",
     "traceparent": "domain.trace",
 }

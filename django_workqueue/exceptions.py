@@ -11,14 +11,11 @@ The errors of the queue, in one place to avoid import loops.
     ├── QueueUnavailableError            the database cannot be reached
     ├── LeaseLostError                   the worker's claim no longer holds
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
+    ├── WorkflowNotFoundError (LookupError)
     ├── DuplicateJobError                a dead letter cannot come back: its key or id is live again
     └── TaskNotRegisteredError (LookupError)
 
     Reject, RetryAfter                   raised by a task to steer its own job; signals, not faults
-
-    JobStoppedError (BaseException)      raised inside a running task to end it; passes ``except Exception``
-    ├── JobTimeoutError                  the attempt ran longer than its timeout
-    └── JobCancelledError                the job is to be cancelled
 """
 
 from __future__ import annotations
@@ -112,6 +109,16 @@ class JobNotFoundError(WorkQueueError, LookupError):
         super().__init__(f"There is no job {str(job_id)!r} here.")
 
 
+class WorkflowNotFoundError(WorkQueueError, LookupError):
+    """There is no such workflow here: it never was, or its time of retention is over."""
+
+    retryable = False
+
+    def __init__(self, workflow_id: Any) -> None:
+        self.workflow_id = workflow_id
+        super().__init__(f"There is no workflow {str(workflow_id)!r} here. Was it pruned?")
+
+
 class DuplicateJobError(WorkQueueError):
     """A dead letter cannot come back while another live job has its id or its dedupe key."""
 
@@ -136,28 +143,6 @@ class TaskNotRegisteredError(WorkQueueError, LookupError):
             f"No task {path!r} can be found{because}. Was it renamed or removed? Deploy its module to the workers, "
             "or add its new path to WORKQUEUE['ALIASES']."
         )
-
-
-class JobStoppedError(BaseException):
-    """
-    Raised inside a running task to end it. Let it pass, once you have cleaned up.
-
-    It is no Exception, as asyncio.CancelledError is none: code that catches all errors and goes on is not meant.
-    """
-
-
-class JobTimeoutError(JobStoppedError):
-    """The attempt ran longer than its timeout."""
-
-    def __init__(self, message: str = "The attempt ran longer than its timeout.") -> None:
-        super().__init__(message)
-
-
-class JobCancelledError(JobStoppedError):
-    """The job is to be cancelled. A task that ends by this error is; it may also raise it by itself."""
-
-    def __init__(self, message: str = "The job is to be cancelled.") -> None:
-        super().__init__(message)
 
 
 class Reject(Exception):  # noqa: N818 - a signal that a task raises, not a fault of the package

@@ -99,6 +99,10 @@ class WorkTask(AnyTask):
             given["metadata"] = {**self.metadata, **metadata}
         return replace(self, **given)
 
+    def signature(self, *args: Any, **kwargs: Any) -> Signature:
+        """Return a call of this task to be a member of a workflow: of a chain, a group or a chord."""
+        return Signature(self, args, kwargs)
+
     def enqueue_many(self, calls: Iterable[Call | tuple[Any, ...] | Mapping[str, Any]]) -> Sequence[AnyTaskResult]:
         """
         Enqueue a job for each call, in one step of the caller's transaction, and return their results in order.
@@ -120,6 +124,28 @@ class WorkTask(AnyTask):
     ) -> Sequence[AnyTaskResult]:
         """See enqueue_many."""
         return await sync_to_async(self.enqueue_many)(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """
+    A task with its arguments, to be a member of a workflow. Make it with ``task.signature(...)``.
+
+    The result of the member before is put in front of the arguments, unless it is ``ignoring_previous()``.
+    """
+
+    task: AnyTask
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    takes_previous: bool = True
+
+    def using(self, **options: Any) -> Signature:
+        """Return a signature whose job differs in what is given. The options are those of the task's ``using``."""
+        return replace(self, task=self.task.using(**options))
+
+    def ignoring_previous(self) -> Signature:
+        """Return a signature that is called with its own arguments alone, wherever it stands."""
+        return replace(self, takes_previous=False)
 
 
 def _call(call: Any) -> Call:

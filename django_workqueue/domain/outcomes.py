@@ -32,6 +32,8 @@ class ClaimedJob(NamedTuple):
     enqueued_at: datetime
     lapses: int
     dedupe_key: str | None
+    workflow: UUID | None
+    """The workflow that the job is a member of."""
     lease_id: int
 
 
@@ -62,13 +64,12 @@ class Failed:
         return f"{name}: {self.message}" if self.message else name
 
 
-class Cancelled(NamedTuple):
-    """The attempt was ended because somebody wants the job no more."""
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Put the job back, to be ready after ``delay``. ``counted`` False gives the attempt back."""
 
-    run_seconds: float = 0.0
-
-
-Outcome = Succeeded | Failed | Cancelled
+    delay: timedelta
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +79,14 @@ class Bury:
     reason: DeathReason
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Move the job to the finished ones, as cancelled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """Put the job back, to be ready after ``delay``. ``counted`` False gives the attempt back."""
-
-    delay: timedelta
-    counted: bool = True
-    if_cancelled: Bury | Cancel = Cancel()
-    """What is done instead where the job was to be cancelled meanwhile: only its row knows, read under its lock."""
-
-
-Decision = Retry | Bury | Cancel
+Decision = Retry | Bury
 
 
 class Settlement(NamedTuple):
     """One job with what came of it, and the policies that its task asked for."""
 
     job: ClaimedJob
-    outcome: Outcome
+    outcome: Succeeded | Failed
     backoff: BackoffPolicy
     retention: timedelta = timedelta()
     """How long the finished row is kept; zero keeps none."""

@@ -62,4 +62,30 @@ class DeathReason(TextChoices):
     REJECTED = "rejected", _("Rejected")
     UNKNOWN_TASK = "unknown_task", _("Unknown task")
     UNDECODABLE = "undecodable", _("Undecodable arguments")
-    CANCELLED = "cancelled", _("Failed after it was to be cancelled")
+
+
+class WorkflowState(TextChoices):
+    """Where a workflow stands. A failed one goes on when its dead member is requeued; the other endings are final."""
+
+    RUNNING = "running", _("Running")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
+class MemberKind(TextChoices):
+    """What a node of a workflow's graph is."""
+
+    TASK = "task", _("Task")
+    CHAIN = "chain", _("Chain")
+    GROUP = "group", _("Group")
+
+
+class MemberState(TextChoices):
+    """How far a node of a workflow's graph has come. A task is active from the enqueue of its job on."""
+
+    WAITING = "waiting", _("Waiting")
+    ACTIVE = "active", _("Active")
+    DONE = "done", _("Done")
+    DEAD = "dead", _("Dead")
+    CANCELLED = "cancelled", _("Cancelled")

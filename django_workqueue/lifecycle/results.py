@@ -74,19 +74,17 @@ def of_attempt(
     started_at: datetime,
     finished_at: datetime | None = None,
     result: str | None = None,
-    has_failure: bool = False,
 ) -> WorkResult:
     """
     Return what a worker knows of the attempt it runs, for signals.
 
-    Reads failures from the database, and so nothing on a first attempt, unless it is among them: ``has_failure``.
-    Times are the worker's.
+    Reads earlier failures from the database, and so nothing on a first attempt. Times are the worker's.
     """
     failures: list[Failure] = []
-    if job.last_error or has_failure:
+    if job.last_error or status == TaskResultStatus.FAILED:
         failures = list(Failure.objects.using(store.alias).filter(job_id=job.id).order_by("id"))
     row = Job(pk=job.id, args=job.args, kwargs=job.kwargs, enqueued_at=job.enqueued_at)
-    last_attempt = None if has_failure else (started_at, worker)
+    last_attempt = None if status == TaskResultStatus.FAILED else (started_at, worker)
     made = _result(
         row,
         task,
@@ -115,7 +113,7 @@ def load(store: Store, job_id: str | UUID, backend: str) -> WorkResult:
     failures = list(Failure.objects.using(store.alias).filter(job_id=row.pk).order_by("id"))
     match row:
         case FinishedJob():
-            return of_finished(row, task, backend, failures)
+            return _of_finished(row, task, backend, failures)
         case DeadLetter():
             return _of_dead(row, task, backend, failures)
         case _:
@@ -152,8 +150,7 @@ def _of_live(job: Job, task: AnyTask, backend: str, failures: list[Failure]) -> 
     )
 
 
-def of_finished(job: FinishedJob, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
-    """Return a job that is over."""
+def _of_finished(job: FinishedJob, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
     succeeded = job.outcome == Ending.SUCCEEDED
     result = _result(
         job,

@@ -109,7 +109,7 @@ def run(call: Call, *, within: Within | None = None, on_error: OnError | None = 
     try:
         plain = within is None and not call.terms.run_hooks
         value = _value(call) if plain else _surrounded_value(call, within or contextlib.nullcontext)
-        outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
+        outcome: Succeeded | Failed = _succeeded(value, begun, call)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)
         if on_error is not None:
@@ -126,7 +126,7 @@ async def run_async(call: Call) -> Settlement:
     begun = time.monotonic()
     try:
         value = await (_surrounded(call) if call.terms.run_hooks else call.task.func(*call.args, **call.kwargs))
-        outcome: Succeeded | Failed = _succeeded(value, begun, call.terms)
+        outcome: Succeeded | Failed = _succeeded(value, begun, call)
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
         if current is not None and current.cancelling():
@@ -209,8 +209,8 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
     )
 
 
-def _succeeded(value: Any, begun: float, terms: Terms) -> Succeeded:
-    if value is None or not terms.retention:
+def _succeeded(value: Any, begun: float, call: Call) -> Succeeded:
+    if value is None or not (call.terms.retention or call.job.workflow):
         return Succeeded("null", time.monotonic() - begun)
     result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)

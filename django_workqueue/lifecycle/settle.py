@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -11,31 +11,45 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..domain.contract import AnyTaskResult, TaskResultStatus, task_finished
-from ..domain.outcomes import Bury, Cancel, Cancelled, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.policies import exhausted
 from ..domain.registry import resolve
 from ..domain.states import DeathReason, FailureKind
 from ..exceptions import LeaseLostError, TaskNotRegisteredError
+from ..models import Job
 from ..store import Store
+from ..store.reap import Lanes
 from .events import announce, announce_death, announce_loss, is_listened_to, job_fields
 from .results import of_attempt
+from .wake import wake
+from .workflow import ready_lanes
 
 logger = logging.getLogger("django_workqueue.settle")
 
 PUT_OFF_AT_LEAST = timedelta(seconds=1)
-"""
-The shortest time between two looks for a task that no worker knows, and from a timeout to the next attempt: without a
-backoff the job would spin through the fleet, or meet a thread that is about to end with its process.
-"""
+"""Time between two looks for a task that no worker knows; without a backoff the job would spin through the fleet."""
 
 
-def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> list[ClaimedJob]:
+def complete(
+    store: Store,
+    lease_id: int,
+    done: Sequence[Settlement],
+    *,
+    worker: str,
+    last: bool,
+    on_started: Callable[[Lanes], None] | None = None,
+) -> list[ClaimedJob]:
     """
     Record these successes of one lease and return the jobs that were refused, since the lease no longer held them.
 
-    ``last`` says that the lease covers nothing else any more.
+    ``last`` says that the lease covers nothing else any more. ``on_started`` is told the lanes of jobs that follow in
+    workflows.
     """
-    settled = store.complete(lease_id, done, worker=worker, last=last)
+    if any(each.job.workflow is not None for each in done):
+        settled, started = store.complete_members(lease_id, done, worker=worker, last=last)
+        _tell_started(store, started, on_started)
+    else:
+        settled = store.complete(lease_id, done, worker=worker, last=last)
     if is_listened_to(task_finished):
         for settlement in done:
             if settlement.job.id in settled:
@@ -45,21 +59,24 @@ def complete(store: Store, lease_id: int, done: Sequence[Settlement], *, worker:
     return [settlement.job for settlement in done if settlement.job.id not in settled]
 
 
-def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> Decision | None:
-    """
-    Record an attempt that did not succeed and return what was done.
+def _tell_started(store: Store, started: Sequence[Job], on_started: Callable[[Lanes], None] | None) -> None:
+    lanes = ready_lanes(started)
+    wake(store, lanes)
+    if on_started is not None:
+        on_started(lanes)
 
-    None when it was refused, since the lease no longer held.
-    """
-    done = store.fail(settlement, decide(store, settlement), worker=worker, last=last)
-    if done is None:
+
+def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> Decision | None:
+    """Record a failed attempt and return what was decided; None when it was refused, since the lease no longer held."""
+    decision = decide(store, settlement)
+    if not store.fail(settlement, decision, worker=worker, last=last):
         return None
-    _log_end(settlement, done)
-    if not isinstance(done, Retry) and is_listened_to(task_finished):
-        _announce_finish(store, settlement, worker)
-    if isinstance(done, Bury):
-        _announce_death(settlement, done)
-    return done
+    _log_failure(settlement, decision)
+    if isinstance(decision, Bury):
+        if is_listened_to(task_finished):
+            _announce_finish(store, settlement, worker)
+        _announce_death(settlement, decision)
+    return decision
 
 
 def release(store: Store, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
@@ -79,18 +96,10 @@ def refuse(store: Store, job: ClaimedJob) -> LeaseLostError:
 
 
 def decide(store: Store, settlement: Settlement) -> Decision:
-    """Return what becomes of an attempt that did not succeed. The one place that knows the rules."""
-    match settlement.outcome:
-        case Failed() as failed:
-            return _after_failure(store, settlement, failed)
-        case Cancelled():
-            return Cancel()
-        case Succeeded():
-            raise TypeError(f"Job {settlement.job.id} succeeded; there is nothing to decide.")
-
-
-def _after_failure(store: Store, settlement: Settlement, failed: Failed) -> Decision:
-    job = settlement.job
+    """Return what becomes of a failed attempt. The one place that knows the rules."""
+    job, failed = settlement.job, settlement.outcome
+    if isinstance(failed, Succeeded):
+        raise TypeError(f"Job {job.id} succeeded; there is nothing to decide.")
     match failed.kind:
         case FailureKind.REJECTED:
             return Bury(DeathReason.REJECTED)
@@ -103,13 +112,9 @@ def _after_failure(store: Store, settlement: Settlement, failed: Failed) -> Deci
         case _ if exhausted(job.attempts, job.max_attempts):
             return Bury(DeathReason.EXHAUSTED)
         case _:
-            return Retry(_delay(settlement, failed), if_cancelled=Bury(DeathReason.CANCELLED))
-
-
-def _delay(settlement: Settlement, failed: Failed) -> timedelta:
-    job = settlement.job
-    delay = settlement.backoff.delay(job.attempts, job.id) if failed.retry_after is None else failed.retry_after
-    return max(delay, PUT_OFF_AT_LEAST) if failed.kind is FailureKind.TIMEOUT else delay
+            return Retry(
+                settlement.backoff.delay(job.attempts, job.id) if failed.retry_after is None else failed.retry_after
+            )
 
 
 def _put_off(store: Store, settlement: Settlement) -> Decision:
@@ -121,16 +126,14 @@ def _put_off(store: Store, settlement: Settlement) -> Decision:
     return Retry(max(settlement.backoff.delay(times + 1, job.id), PUT_OFF_AT_LEAST), counted=False)
 
 
-def _log_end(settlement: Settlement, decision: Decision) -> None:
+def _log_failure(settlement: Settlement, decision: Decision) -> None:
     job, failed = settlement.job, settlement.outcome
-    fields, what = job_fields(job), "cancelled"
-    if isinstance(failed, Failed):
-        fields |= {"kind": failed.kind.value, "error_class": failed.error_class}
-        # The class only: a message may quote what the job was given.
-        what = failed.error_class or failed.kind.value
-    if isinstance(decision, Cancel):
-        logger.info("Job %s of %s was cancelled in attempt %d.", job.id, job.task, job.attempts, extra=fields)
-    elif isinstance(decision, Bury):
+    if isinstance(failed, Succeeded):
+        return
+    fields = job_fields(job) | {"kind": failed.kind.value, "error_class": failed.error_class}
+    # The class only: a message may quote what the job was given.
+    what = failed.error_class or failed.kind.value
+    if isinstance(decision, Bury):
         logger.error(
             "Job %s of %s died (%s): %s.",
             job.id,
@@ -172,8 +175,7 @@ def _finished(store: Store, settlement: Settlement, worker: str) -> AnyTaskResul
         worker=worker,
         started_at=now - timedelta(seconds=outcome.run_seconds),
         finished_at=now,
-        result=outcome.result if isinstance(outcome, Succeeded) else None,
-        has_failure=isinstance(outcome, Failed),
+        result=None if isinstance(outcome, Failed) else outcome.result,
     )
 
 

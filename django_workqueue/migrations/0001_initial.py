@@ -38,7 +38,6 @@ class Migration(migrations.Migration):
                 ("done", models.BigIntegerField(default=0, verbose_name="done")),
                 ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.BigIntegerField(default=0, verbose_name="died")),
-                ("cancelled", models.BigIntegerField(default=0, verbose_name="cancelled")),
                 ("reaped", models.BigIntegerField(default=0, verbose_name="reaped")),
                 ("window_started_at", models.DateTimeField(blank=True, null=True, verbose_name="rate window began")),
                 ("window_taken", models.PositiveIntegerField(default=0, verbose_name="begun in the rate window")),
@@ -108,6 +107,7 @@ class Migration(migrations.Migration):
                     "concurrency_limit",
                     models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
                 ),
+                ("workflow", models.UUIDField(blank=True, null=True, verbose_name="workflow")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -122,7 +122,6 @@ class Migration(migrations.Migration):
                             ("rejected", "Rejected"),
                             ("unknown_task", "Unknown task"),
                             ("undecodable", "Undecodable arguments"),
-                            ("cancelled", "Failed after it was to be cancelled"),
                         ],
                         max_length=12,
                         verbose_name="reason",
@@ -210,6 +209,7 @@ class Migration(migrations.Migration):
                     "concurrency_limit",
                     models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
                 ),
+                ("workflow", models.UUIDField(blank=True, null=True, verbose_name="workflow")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -342,6 +342,7 @@ class Migration(migrations.Migration):
                     "concurrency_limit",
                     models.PositiveSmallIntegerField(blank=True, null=True, verbose_name="jobs of the key at once"),
                 ),
+                ("workflow", models.UUIDField(blank=True, null=True, verbose_name="workflow")),
                 (
                     "enqueued_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="enqueued"),
@@ -368,7 +369,6 @@ class Migration(migrations.Migration):
                 ),
                 ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
                 ("cancel_requested_at", models.DateTimeField(blank=True, null=True, verbose_name="cancel requested")),
-                ("cancel_force", models.BooleanField(blank=True, null=True, verbose_name="cancel by force")),
                 (
                     "dedupe_expires_at",
                     models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
@@ -402,7 +402,6 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "job",
                 "verbose_name_plural": "jobs",
-                "permissions": (("cancel_job", "Can cancel jobs"),),
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
@@ -446,6 +445,113 @@ class Migration(migrations.Migration):
                         name="dwq_job_dedupe",
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Workflow",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("title", models.CharField(blank=True, default="", max_length=300, verbose_name="title")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="running",
+                        max_length=9,
+                        verbose_name="state",
+                    ),
+                ),
+                ("size", models.PositiveIntegerField(default=0, verbose_name="tasks")),
+                ("done", models.PositiveIntegerField(default=0, verbose_name="tasks done")),
+                ("culprit", models.UUIDField(blank=True, null=True, verbose_name="culprit")),
+                ("problem", models.TextField(blank=True, default="", verbose_name="problem")),
+                ("on_error", models.TextField(blank=True, default="", verbose_name="error callback")),
+                ("on_error_job", models.UUIDField(blank=True, null=True, verbose_name="job of the error callback")),
+                ("result", models.TextField(blank=True, null=True, verbose_name="result")),
+                ("retention", models.DurationField(verbose_name="kept for")),
+                ("enqueued_at", models.DateTimeField(verbose_name="enqueued")),
+                ("ended_at", models.DateTimeField(blank=True, null=True, verbose_name="ended")),
+                ("expires_at", models.DateTimeField(blank=True, null=True, verbose_name="kept until")),
+            ],
+            options={
+                "verbose_name": "workflow",
+                "verbose_name_plural": "workflows",
+                "permissions": (("cancel_workflow", "Can cancel workflows"),),
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False)),
+                        fields=["expires_at"],
+                        name="dwq_workflow_expires",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WorkflowMember",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
+                ("position", models.PositiveIntegerField(verbose_name="position")),
+                ("parent", models.PositiveIntegerField(blank=True, null=True, verbose_name="position of the parent")),
+                ("last", models.PositiveIntegerField(verbose_name="last position inside")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("task", "Task"), ("chain", "Chain"), ("group", "Group")],
+                        default="task",
+                        max_length=5,
+                        verbose_name="kind",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("active", "Active"),
+                            ("done", "Done"),
+                            ("dead", "Dead"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="waiting",
+                        max_length=9,
+                        verbose_name="state",
+                    ),
+                ),
+                ("task", models.CharField(blank=True, default="", max_length=300, verbose_name="task")),
+                ("plan", models.TextField(blank=True, null=True, verbose_name="plan")),
+                ("result", models.TextField(blank=True, null=True, verbose_name="result")),
+                ("done_at", models.DateTimeField(blank=True, null=True, verbose_name="done")),
+                (
+                    "workflow",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="members",
+                        to="django_workqueue.workflow",
+                        verbose_name="workflow",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "member of a workflow",
+                "verbose_name_plural": "members of workflows",
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("done_at__isnull", True)),
+                        fields=["workflow", "parent"],
+                        name="dwq_member_open",
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("workflow", "position"), name="dwq_member_position")],
             },
         ),
     ]

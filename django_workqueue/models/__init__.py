@@ -9,6 +9,7 @@ from .pause import Pause
 from .queue import Queue, QueueMinute
 from .step import Step
 from .worker import Worker
+from .workflow import Workflow, WorkflowMember
 
 __all__ = [
     "DeadLetter",
@@ -21,4 +22,6 @@ __all__ = [
     "QueueMinute",
     "Step",
     "Worker",
+    "Workflow",
+    "WorkflowMember",
 ]

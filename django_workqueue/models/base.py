@@ -38,6 +38,8 @@ class JobColumns(models.Model):
     dedupe_until_start = models.BooleanField(_("key is free while leased"), default=False)
     concurrency_key = models.CharField(_("concurrency key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the indexes leave it out
     concurrency_limit = models.PositiveSmallIntegerField(_("jobs of the key at once"), null=True, blank=True)
+    workflow = models.UUIDField(_("workflow"), null=True, blank=True)
+    """The workflow that the job is a member of; its member row has the job's id."""
     enqueued_at = models.DateTimeField(_("enqueued"), db_default=Now())
     metadata = models.TextField(_("metadata"), default="{}")
     last_error = models.TextField(_("last error"), blank=True, default="")

@@ -11,9 +11,9 @@ from django.db.models import F, Model, Q, QuerySet, Value
 
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
-from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker
-from .base import BaseStore
+from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker, Workflow
 from .settle import copied
+from .workflows import Flowing
 
 MOST_ATTEMPTS = 32767
 """What the columns that count attempts can hold."""
@@ -27,6 +27,7 @@ class Pruned:
     dead: int = 0
     workers: int = 0
     minutes: int = 0
+    workflows: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(
@@ -34,15 +35,16 @@ class Pruned:
             self.dead + other.dead,
             self.workers + other.workers,
             self.minutes + other.minutes,
+            self.workflows + other.workflows,
         )
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.finished + self.dead + self.workers + self.minutes
+        return self.finished + self.dead + self.workers + self.minutes + self.workflows
 
 
-class Operating(BaseStore):
+class Operating(Flowing):
     """Deliberate acts on single rows, and pruning in small batches."""
 
     def requeue(self, job_id: UUID, *, attempts: int, tenant: str | None = None) -> Job:
@@ -54,6 +56,7 @@ class Operating(BaseStore):
         """
         with self.transaction():
             letters = self._dead_letters(job_id, tenant)
+            self.lock_workflows(letters.values_list("workflow", flat=True))
             if self.connection.features.has_select_for_update:
                 letters = letters.select_for_update()
             letter = letters.first()
@@ -65,6 +68,7 @@ class Operating(BaseStore):
             job = Job(**copied(letter) | counts | {"ready_at": self.now()})
             self._insert_unless_live(job)
             letters.delete()
+            self.revive_member(job)
         return job
 
     def _dead_letters(self, job_id: UUID, tenant: str | None) -> QuerySet[DeadLetter]:
@@ -120,6 +124,7 @@ class Operating(BaseStore):
             dead=self._prune_jobs(self._old_dead(dead_retention), batch) if dead_retention else 0,
             workers=self._old_workers().delete()[0],
             minutes=self._prune_minutes(self._old_minutes(statistics_retention), batch),
+            workflows=self.prune_workflows(batch),
         )
 
     def prunable(self, *, cap: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
@@ -129,6 +134,7 @@ class Operating(BaseStore):
             dead=self._old_dead(dead_retention)[:cap].count() if dead_retention else 0,
             workers=self._old_workers()[:cap].count(),
             minutes=self._old_minutes(statistics_retention)[:cap].count(),
+            workflows=self.old_workflows()[:cap].count(),
         )
 
     def _old_finished(self) -> QuerySet[FinishedJob]:
@@ -183,4 +189,5 @@ SHIFTED: dict[type[Model], tuple[str, ...]] = {
     DeadLetter: ("enqueued_at", "died_at"),
     Failure: ("started_at", "failed_at", "next_try_at"),
     Worker: ("started_at", "seen_at"),
+    Workflow: ("enqueued_at", "ended_at", "expires_at"),
 }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from .cancel import Cancelling
-from .enqueue import Enqueueing
 from .operate import Operating
 from .reap import Reaping
 from .watch import Watching
 
 
-class OrmStore(Enqueueing, Watching, Reaping, Cancelling, Operating):
+class OrmStore(Watching, Reaping, Operating):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

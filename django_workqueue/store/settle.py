@@ -9,19 +9,18 @@ from uuid import UUID
 from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Least
 
-from ..conf import get_settings
-from ..domain.outcomes import Bury, Cancel, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
-from ..domain.states import DeathReason, Ending, FailureKind, JobState
+from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.states import DeathReason, Ending, FailureKind, JobState, MemberState
 from ..exceptions import LossReason
 from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
-from .base import BaseStore
+from .workflows import Flowing, Linked
 
 FREE_SINCE_START = Q(dedupe_until_start=True, state=JobState.LEASED)
 """The jobs whose key another may have, as they run."""
 
 
-class Settling(BaseStore):
+class Settling(Flowing):
     """Complete, fail, release and renew in the ORM, right on any database."""
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
@@ -46,47 +45,45 @@ class Settling(BaseStore):
             self._close(lease_id, last=last)
         return set(held)
 
-    def fail(self, settlement: Settlement, decision: Decision, *, worker: str, last: bool) -> Decision | None:
-        """
-        Record an attempt that did not succeed and put the job back, bury it or cancel it, in one transaction.
+    def complete_members(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> Linked:
+        """Do as ``complete`` for jobs, some of them members of workflows, and carry those on in one transaction."""
+        with self.transaction():
+            self._lock_lease(lease_id)
+            workflows = self.lock_workflows(each.job.workflow for each in done)
+            settled = self.complete(lease_id, done, worker=worker, last=last)
+            started = self.carry_on(workflows, [each for each in done if each.job.id in settled])
+        return Linked(settled, started)
 
-        Returns what was done, which is the decision's ``if_cancelled`` where the job was to be cancelled; None, having
-        written nothing, when the lease no longer holds.
+    def fail(self, settlement: Settlement, decision: Decision, *, worker: str, last: bool) -> bool:
+        """
+        Record a failed attempt and put the job back or bury it, in one transaction.
+
+        Answers False, having written nothing, when the lease no longer holds.
         """
         job_id, lease_id = settlement.job.id, settlement.job.lease_id
-        outcome = settlement.outcome
-        if isinstance(outcome, Succeeded):
+        failed = settlement.outcome
+        if isinstance(failed, Succeeded):
             raise TypeError(f"Job {job_id} succeeded; complete() settles it.")
         with self.transaction():
-            job = self._held(lease_id, [job_id]).first()
+            job = self._held(lease_id, [job_id], workflow=settlement.job.workflow).first()
             if job is None:
-                return None
+                return False
             now = self.now()
-            if isinstance(decision, Retry) and job.cancel_requested_at is not None:
-                decision = decision.if_cancelled
-            if isinstance(outcome, Failed):
-                new_failure(job, lease_id, outcome, decision, worker=worker, now=now).save(using=self.alias)
-                job.last_error = outcome.summary
-                job.interruptions += outcome.kind is FailureKind.INTERRUPTED
+            new_failure(job, lease_id, failed, decision, worker=worker, now=now).save(using=self.alias)
+            job.last_error = failed.summary
             job.lapses = 0
-            match decision:
-                case Bury():
-                    self._bury(job, decision.reason, now)
-                case Cancel():
-                    self._cancel(job, now, worker=worker, run_seconds=outcome.run_seconds)
-                case Retry():
-                    put_back(job, decision, now)
-                    self._free_taken_keys([job])
-                    job.save(using=self.alias, update_fields=PUT_BACK)
+            job.interruptions += failed.kind is FailureKind.INTERRUPTED
+            if isinstance(decision, Bury):
+                self._bury(job, decision.reason, now)
+            else:
+                put_back(job, decision, now)
+                self._free_taken_keys([job])
+                job.save(using=self.alias, update_fields=PUT_BACK)
             self._close(lease_id, last=last)
-        return decision
+        return True
 
     def release(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
-        """
-        Give unstarted jobs back as if they had never been claimed, and return the ids that were.
-
-        Those that were to be cancelled are over.
-        """
+        """Give unstarted jobs back as if they had never been claimed, and return the ids that were."""
         with self.transaction():
             held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
             self._unclaim(Q(pk__in=held))
@@ -162,16 +159,21 @@ class Settling(BaseStore):
 
     # -- shared steps --------------------------------------------------------------------------------------------
 
-    def _held(self, lease_id: int, job_ids: Collection[UUID]) -> QuerySet[Job]:
-        """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be."""
-        alive = Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock())
+    def _held(self, lease_id: int, job_ids: Collection[UUID], *, workflow: UUID | None = None) -> QuerySet[Job]:
+        """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be, and their workflow."""
         # The lease before its jobs, as the reaper locks them: neither waits for the other in a ring.
-        if self.connection.features.has_select_for_update:
-            alive = alive.select_for_update()
-        if not alive.values_list("pk"):
+        if not self._lock_lease(lease_id):
             return Job.objects.using(self.alias).none()
+        self.lock_workflows([workflow])
         held = Job.objects.using(self.alias).filter(pk__in=job_ids, lease=lease_id)
         return held.select_for_update() if self.connection.features.has_select_for_update else held
+
+    def _lock_lease(self, lease_id: int) -> bool:
+        """Lock a lease where rows can be, and return whether it holds."""
+        alive = Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock())
+        if self.connection.features.has_select_for_update:
+            alive = alive.select_for_update()
+        return bool(alive.values_list("pk"))
 
     def _close(self, lease_id: int, *, last: bool) -> None:
         """Remove a lease that covers nothing more. One that lapsed stays: the reaper finds its jobs by it."""
@@ -179,7 +181,7 @@ class Settling(BaseStore):
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
     def _unclaim(self, returning: Q) -> int:
-        jobs = self._wanted(returning)
+        jobs = Job.objects.using(self.alias).filter(returning)
         return jobs.update(
             state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
         )
@@ -207,44 +209,19 @@ class Settling(BaseStore):
             for job in jobs:
                 job.dedupe_key = keys.get(job.pk, job.dedupe_key)
 
-    def _wanted(self, returning: Q) -> QuerySet[Job]:
-        """Return the jobs that are about to wait again, once those of them that were to be cancelled are."""
-        jobs = Job.objects.using(self.alias).filter(returning)
-        for job in jobs.filter(cancel_requested_at__isnull=False):
-            self._cancel(job, self.now())
-        return jobs
-
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
+        self.lose_member(job, MemberState.DEAD, job.last_error)
         job.delete(using=self.alias)
 
-    def _cancel(self, job: Job, now: datetime, *, worker: str = "", run_seconds: float | None = None) -> FinishedJob:
-        """Move a job out of the live table for good. Its row is kept for as long as its queue says, as is a result."""
-        retention = get_settings().queue(job.queue).retention
-        finished = FinishedJob(
-            outcome=Ending.CANCELLED,
-            worker=worker,
-            started_at=None if run_seconds is None else now - timedelta(seconds=run_seconds),
-            finished_at=now,
-            expires_at=now + retention,
-            **copied(job),
-        )
-        if retention:
-            finished.save(using=self.alias, force_insert=True)
-        else:
-            Failure.objects.using(self.alias).filter(job_id=job.pk).delete()
-        Job.objects.using(self.alias).filter(pk=job.pk).delete()
-        return finished
 
-
-PUT_BACK = ("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error", "dedupe_key", "progress")
+PUT_BACK = ("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error", "dedupe_key")
 """What put_back() may change, with what its callers do."""
 
 
 def put_back(job: Job, decision: Retry, now: datetime) -> None:
     """Make ``job`` wait again: ready where it was, or scheduled after the decision's delay."""
     job.lease = None
-    job.progress = None
     job.state = JobState.SCHEDULED if decision.delay else JobState.READY
     if decision.delay:
         job.ready_at = now + decision.delay
@@ -276,8 +253,8 @@ def copied(job: Job | FinishedJob | DeadLetter) -> dict[str, object]:
 
 def _finished(job: Job, settlement: Settlement, worker: str, now: datetime) -> FinishedJob:
     outcome = settlement.outcome
-    if not isinstance(outcome, Succeeded):
-        raise TypeError(f"Job {job.pk} did not succeed; fail() settles it.")
+    if isinstance(outcome, Failed):
+        raise TypeError(f"Job {job.pk} failed; fail() settles it.")
     return FinishedJob(
         outcome=Ending.SUCCEEDED,
         result=outcome.result,

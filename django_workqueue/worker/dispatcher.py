@@ -51,7 +51,15 @@ class Dispatcher:
         self._worker = worker
         self._stop = stop
         self._pace = Pace(options.concurrency)
-        self._settler = Settler(store, worker, held=self.held, board=self.board, pace=self._pace, tally=tally)
+        self._settler = Settler(
+            store,
+            worker,
+            held=self.held,
+            board=self.board,
+            pace=self._pace,
+            tally=tally,
+            on_started=self.lanes.news.lanes.extend,
+        )
         self._backoff = Backoff()
         self._woken = threading.Event()
         # Off the board and not given back yet, for as long as the database is away.

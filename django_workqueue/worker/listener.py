@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 
 from ..store import Store
-from ..store.base import Ear, Message
+from ..store.base import Ear
+from ..store.reap import Lanes
 from .lanes import News
 from .shutdown import StopRequest
 from .thread import Backoff, WorkerThread
@@ -59,18 +60,17 @@ class Listener(WorkerThread):
     def _listen(self, ear: Ear) -> None:
         self._heard_at, self._asked_at = time.monotonic(), None
         while not self._ended.requested:
-            for message in ear.hear(_LOOK_SECONDS):
-                self._heard(message)
+            for lanes in ear.hear(_LOOK_SECONDS):
+                self._heard(lanes)
             self._probe(ear)
 
-    def _heard(self, message: Message) -> None:
+    def _heard(self, lanes: Lanes | None) -> None:
         self._heard_at = time.monotonic()
-        match message:
-            case None:
-                self._asked_at = None
-            case set():
-                self._news.lanes.extend(message)
-                self._wake()
+        if lanes is None:
+            self._asked_at = None
+        else:
+            self._news.lanes.extend(lanes)
+            self._wake()
 
     def _probe(self, ear: Ear) -> None:
         """Send a message to itself from time to time; raise when one was not heard."""

@@ -15,6 +15,7 @@ from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
 from ..lifecycle import settle as settling
 from ..lifecycle.run import interrupted, unrecordable
 from ..store import Store
+from ..store.reap import Lanes
 from .board import Board
 from .held import HeldLeases
 from .pace import Pace
@@ -30,13 +31,24 @@ class Settler:
     What a broken connection leaves unwritten stays for the next round: as long as the lease lives, it can be recorded.
     """
 
-    def __init__(self, store: Store, worker: str, *, held: HeldLeases, board: Board, pace: Pace, tally: Tally) -> None:
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        *,
+        held: HeldLeases,
+        board: Board,
+        pace: Pace,
+        tally: Tally,
+        on_started: Callable[[Lanes], None],
+    ) -> None:
         self._store = store
         self._worker = worker
         self._held = held
         self._board = board
         self._pace = pace
         self._tally = tally
+        self._on_started = on_started
         self._leases: dict[int, dict[UUID, Settlement]] = defaultdict(dict)
         self._may_be_settled = False
 
@@ -119,7 +131,9 @@ class Settler:
     def _complete(self, lease_id: int, done: Sequence[Settlement]) -> None:
         ids = [each.job.id for each in done]
         with self._held.closing(lease_id, ids) as last:
-            refused = settling.complete(self._store, lease_id, done, worker=self._worker, last=last)
+            refused = settling.complete(
+                self._store, lease_id, done, worker=self._worker, last=last, on_started=self._on_started
+            )
             self._forget(lease_id, ids)
         self._tally.add_done([each for each in done if each.job not in refused] if refused else done)
         for job in refused:

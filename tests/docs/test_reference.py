@@ -12,13 +12,25 @@ from django.core.management import CommandParser
 from django.dispatch import Signal
 
 import django_workqueue
-from django_workqueue import BackoffPolicy, Call, JobContext, WorkTask, conf, exceptions, signals, testing
+from django_workqueue import (
+    BackoffPolicy,
+    Call,
+    JobContext,
+    WorkflowHandle,
+    WorkTask,
+    conf,
+    exceptions,
+    signals,
+    testing,
+)
 from django_workqueue.domain import states
+from django_workqueue.domain.graphs import MOST_DEPTH, MOST_MEMBERS
 from django_workqueue.lifecycle import operate
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
 from django_workqueue.testing import Attempt
 from django_workqueue.worker import process
+from django_workqueue.workflows import Graph
 
 from .pages import ROOT, headings, prose, read, rows, section
 
@@ -131,7 +143,7 @@ def own_errors():
 
 def test_every_error_has_a_heading():
     """Whoever looks up an error in a log finds it here, in the order of the module."""
-    names = [error.__name__ for error in own_errors() if issubclass(error, BaseException)]
+    names = [error.__name__ for error in own_errors() if issubclass(error, Exception)]
 
     assert [heading for heading in headings(f"{REFERENCE}/errors.md") if " " not in heading] == names
 
@@ -275,6 +287,26 @@ def test_every_word_of_a_row_is_documented(heading, words):
     assert set(first_cells(section(f"{REFERENCE}/states.md", heading))) == set(words.values)
 
 
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [("States of a workflow", states.WorkflowState), ("States of a member", states.MemberState)],
+)
+def test_every_word_of_a_workflow_is_documented(heading, words):
+    """As above, beside what the words are about."""
+    assert set(first_cells(section(f"{REFERENCE}/workflows.md", heading))) == set(words.values)
+
+
+def test_handle_and_options_of_workflows_are_documented():
+    """What can be asked of a workflow, and set on a graph, is what the page lists."""
+    page = f"{REFERENCE}/workflows.md"
+    properties = [name for name, value in vars(WorkflowHandle).items() if isinstance(value, property)]
+
+    assert first_cells(section(page, "WorkflowHandle")) == properties
+    assert first_cells(section(page, "Graphs")) == list(inspect.signature(Graph.using).parameters)[1:]
+    assert f"{MOST_DEPTH} levels" in read(page)
+    assert f"{MOST_MEMBERS:,} members" in read(page)
+
+
 def test_every_helper_for_tests_is_documented():
     """Each public name of the testing module has a heading, and an attempt's fields are listed."""
     page = f"{REFERENCE}/testing.md"
@@ -286,6 +318,6 @@ def test_every_helper_for_tests_is_documented():
 @pytest.mark.parametrize("name", django_workqueue.__all__)
 def test_every_public_name_is_in_the_reference(name):
     """What can be imported from the package is documented."""
-    pages = "".join(read(f"{REFERENCE}/{page}.md") for page in ("tasks", "context", "errors"))
+    pages = "".join(read(f"{REFERENCE}/{page}.md") for page in ("tasks", "workflows", "context", "errors"))
 
     assert re.search(rf"^#+ {name}$", pages, re.MULTILINE)

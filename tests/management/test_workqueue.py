@@ -91,6 +91,7 @@ def test_prune_deletes_all_that_is_over_and_says_how_much(old_rows, batch):
         "dead": 3,
         "workers": 1,
         "minutes": 2,
+        "workflows": 0,
         "total": 11,
         "dry_run": False,
         "capped": [],
@@ -108,6 +109,7 @@ def test_prune_tells_people_in_words(old_rows):
         ["3", "dead letters"],
         ["1", "workers not seen for a day"],
         ["2", "minutes of statistics"],
+        ["0", "rows of workflows"],
         ["11", "in all"],
     ]
 

@@ -35,6 +35,7 @@ def job(lease_id: int = 1, **columns) -> ClaimedJob:
         "enqueued_at": timezone.now(),
         "lapses": 0,
         "dedupe_key": None,
+        "workflow": None,
         "lease_id": lease_id,
     }
     return ClaimedJob(**values | columns)

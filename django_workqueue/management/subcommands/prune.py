@@ -20,6 +20,7 @@ _KINDS = {
     "dead": "dead letters",
     "workers": "workers not seen for a day",
     "minutes": "minutes of statistics",
+    "workflows": "rows of workflows",
 }
 
 

@@ -10,7 +10,6 @@ Mix ``StoreConformance`` into a Django ``TestCase`` and say how the store is mad
 
 from __future__ import annotations
 
-from .cancelling import CancellingConformance
 from .claiming import ClaimingConformance
 from .conservation import ConservationConformance
 from .enqueueing import EnqueueingConformance
@@ -29,7 +28,6 @@ class StoreConformance(
     FencingConformance,
     SettlingConformance,
     ReapingConformance,
-    CancellingConformance,
     OperatingConformance,
     StatisticsConformance,
     ConservationConformance,

@@ -1,0 +1,1 @@
+"""Workflows: chains, groups and chords, and what becomes of them when their members end, die or run twice."""
