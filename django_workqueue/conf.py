@@ -48,6 +48,8 @@ class Settings:
     """Time between two renewals; None takes a third of the shortest lease."""
     dead_retention: timedelta | None = None
     """How long dead letters are kept; None, the default, keeps them for ever."""
+    step_retention: timedelta = timedelta(days=7)
+    """How long the outcome of a step is kept; that of a live job or a dead letter is kept with it."""
     max_payload_bytes: int = 256 * 1024
     unknown_task_patience: timedelta = timedelta(hours=1)
     """How long a job whose task no worker knows is put off before it becomes a dead letter."""
@@ -156,6 +158,7 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "DATABASE": ("database", _name),
     "HEARTBEAT": ("heartbeat", _optional_seconds),
     "DEAD_RETENTION": ("dead_retention", _optional_seconds),
+    "STEP_RETENTION": ("step_retention", _positive_seconds),
     "MAX_PAYLOAD_BYTES": ("max_payload_bytes", _byte_count),
     "UNKNOWN_TASK_PATIENCE": ("unknown_task_patience", _seconds),
     "ALIASES": ("aliases", _names),

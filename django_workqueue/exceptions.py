@@ -13,7 +13,12 @@ The errors of the queue, in one place to avoid import loops.
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
     ├── WorkflowNotFoundError (LookupError)
     ├── DuplicateJobError                a dead letter cannot come back: its key or id is live again
-    └── TaskNotRegisteredError (LookupError)
+    ├── TaskNotRegisteredError (LookupError)
+    ├── InvalidStepError (ValueError)    a step that cannot be begun as it was asked for
+    ├── StepNotFoundError (LookupError)  no such step is open
+    ├── KeyMismatchError                 a step was done before with other arguments
+    ├── StepInFlightError (RetryAfter)   a step is being done at this moment
+    └── StepUnknownError                 whether a step was done, only a person can tell
 
     Reject, RetryAfter                   raised by a task to steer its own job; signals, not faults
 """
@@ -157,3 +162,68 @@ class RetryAfter(Exception):  # noqa: N818 - a signal that a task raises, not a 
         if not timedelta() <= self.delay <= LONGEST:
             raise ValueError(f"RetryAfter needs a delay from zero to a century, in seconds, not {delay!r}.")
         super().__init__(message or f"Try again in {self.delay.total_seconds():g} s.")
+
+
+class InvalidStepError(WorkQueueError, ValueError):
+    """A step cannot be begun, or settled, as it was asked for; nothing was done."""
+
+    retryable = False
+
+
+class StepNotFoundError(WorkQueueError, LookupError):
+    """The job has no such step, or it is another tenant's."""
+
+    retryable = False
+
+    def __init__(self, job_id: Any, step: str) -> None:
+        self.job_id = job_id
+        self.step = step
+        super().__init__(f"Job {job_id} has no step {step!r} here.")
+
+
+class KeyMismatchError(WorkQueueError):
+    """The step was begun before by another function or with other arguments. Nothing was done."""
+
+    retryable = False
+
+    def __init__(self, job_id: Any, step: str, *, stored_digest: str, digest: str) -> None:
+        self.job_id = job_id
+        self.step = step
+        self.stored_digest = stored_digest
+        self.digest = digest
+        super().__init__(
+            f"Step {step!r} of job {job_id} was begun before by another function or with other arguments "
+            f"({stored_digest[:12]}, now {digest[:12]}). Give another effect another step name, "
+            "and pass only what is the same in every attempt."
+        )
+
+
+class StepInFlightError(RetryAfter, WorkQueueError):
+    """The step is being done at this moment by a call whose lease holds. Nothing was done; the job comes back."""
+
+    def __init__(self, job_id: Any, step: str, *, delay: timedelta) -> None:
+        self.job_id = job_id
+        self.step = step
+        super().__init__(delay, f"Step {step!r} of job {job_id} is in flight; its lease holds for {delay}.")
+
+
+UnknownReason = Literal["ended", "unstorable"]
+
+
+class StepUnknownError(WorkQueueError):
+    """Whether the step had its effect, or what came of it, is not on record. Nothing was done; a person decides."""
+
+    retryable = False
+    _explanations: dict[str, str] = {
+        "ended": "was begun by an attempt that ended without an outcome: its effect may have happened",
+        "unstorable": "is done, but its outcome could not be stored",
+    }
+
+    def __init__(self, job_id: Any, step: str, reason: UnknownReason) -> None:
+        self.job_id = job_id
+        self.step = step
+        self.reason = reason
+        super().__init__(
+            f"Step {step!r} of job {job_id} {self._explanations[reason]}. Find out, "
+            "tell operate.resolve_step(), and requeue the job."
+        )

@@ -9,7 +9,8 @@ from django.utils import timezone
 from factory.django import DjangoModelFactory
 
 from django_workqueue.domain.ids import new_id
-from django_workqueue.domain.states import DeathReason, Ending, FailureKind, JobState
+from django_workqueue.domain.states import DeathReason, Ending, FailureKind, JobState, StepState
+from django_workqueue.domain.steps import idempotency_key
 from django_workqueue.models import (
     DeadLetter,
     Failure,
@@ -18,6 +19,7 @@ from django_workqueue.models import (
     Lease,
     Queue,
     QueueMinute,
+    Step,
     Worker,
 )
 from django_workqueue.models.worker import WorkerState
@@ -203,3 +205,27 @@ class DeadLetterFactory(JobColumnsFactory):
         """Make the rows of the failed attempts, first to last."""
         for attempt in range(1, (count or 0) + 1):
             FailureFactory(job_id=self.pk, attempt=attempt, **columns)
+
+
+class StepFactory(DjangoModelFactory):
+    """A step that is done. ``unknown=True``: its call was broken off."""
+
+    class Meta:
+        model = Step
+        skip_postgeneration_save = True
+
+    class Params:
+        unknown = factory.Trait(state=StepState.UNKNOWN, outcome="", done_at=None)
+
+    id = factory.LazyFunction(new_id)
+    job_id = factory.LazyFunction(new_id)
+    name = "charge"
+    key = factory.LazyAttribute(lambda step: idempotency_key(step.tenant, step.job_id, step.name))
+    tenant = ""
+    digest = "d" * 64
+    state = StepState.DONE
+    outcome = '{"receipt":17}'
+    worker = "web1:1:5f3a"
+    begun_at = ago(seconds=62)
+    done_at = ago(seconds=61)
+    expires_at = ahead(days=7)

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from .contract import AnyTaskResult
+from .steps import OnUnknown, check_step, idempotency_key
 from .trace import correlation_of
+
+
+class Ledger(Protocol):
+    """What remembers the steps of a job. See JobContext.once."""
+
+    def once(
+        self,
+        step: str,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        on_unknown: OnUnknown,
+    ) -> Any:
+        """Call ``fn`` unless the step is on record, and return its outcome."""
+
+    async def aonce(
+        self,
+        step: str,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        on_unknown: OnUnknown,
+    ) -> Any:
+        """Do so for coroutines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +57,7 @@ class JobContext:
     """One line on why the attempt before this one failed; None at first."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     load_result: Callable[[], AnyTaskResult] = field(repr=False)
+    ledger: Ledger = field(repr=False)
 
     @property
     def is_retry(self) -> bool:
@@ -50,6 +78,36 @@ class JobContext:
     def traceparent(self) -> str | None:
         """The W3C trace context of whoever enqueued the job."""
         return self.metadata.get("traceparent")
+
+    def idempotency_key(self, step: str = "") -> str:
+        """
+        Return a key for ``step``, or for the whole job: the same in every attempt, and after a requeue.
+
+        64 hexadecimal digits, to be given to a vendor that recognises a repeated request by such a key.
+        """
+        check_step(step, may_be_empty=True)
+        return idempotency_key(self.tenant, self.job_id, step)
+
+    def once(
+        self, step: str, fn: Callable[..., Any], /, *args: Any, on_unknown: OnUnknown = "raise", **kwargs: Any
+    ) -> Any:
+        """
+        Call ``fn(*args, **kwargs)`` unless this step of the job is on record, and return its outcome.
+
+        The outcome is strict JSON and is given back, by the first call as by every other, as JSON gives it back. A
+        step whose attempt died inside it is unknown: ``on_unknown="raise"`` raises StepUnknownError, ``"retry"`` calls
+        again. A function that raises frees the step, unless the exception has a true ``indeterminate``.
+
+        Raises KeyMismatchError when the step was begun with another function or other arguments, StepInFlightError
+        while it is being done, and InvalidStepError inside an open transaction on the queue's database.
+        """
+        return self.ledger.once(step, fn, args, kwargs, on_unknown=on_unknown)
+
+    async def aonce(
+        self, step: str, fn: Callable[..., Any], /, *args: Any, on_unknown: OnUnknown = "raise", **kwargs: Any
+    ) -> Any:
+        """Do as ``once``, with a coroutine function, or with a plain one, which is run in a thread."""
+        return await self.ledger.aonce(step, fn, args, kwargs, on_unknown=on_unknown)
 
     @property
     def task_result(self) -> AnyTaskResult:

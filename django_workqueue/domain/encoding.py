@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from ..exceptions import PayloadError, PayloadTooLargeError
@@ -46,6 +47,24 @@ def decode(text: str, expected: type) -> Any:
     value = _EMPTY[text]() if text in _EMPTY else _loads(text)
     if not isinstance(value, expected):
         raise ValueError(f"is {type(value).__name__}, expected {expected.__name__}")  # noqa: TRY004 - one error for all bad text
+    return value
+
+
+def plain(value: Any) -> Any:
+    """
+    Turn what JSON can say in its own types into those, as ``django.tasks`` does with results.
+
+    Arguments are held to more: a result is only read, and a job must not die of having returned a tuple or an enum.
+    """
+    if isinstance(value, bool) or value is None:
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind.__str__(value) if kind is str else kind(value)
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {plain(key): plain(each) for key, each in value.items()}
     return value
 
 

@@ -20,10 +20,15 @@ class JobState(TextChoices):
 
 
 class StepState(TextChoices):
-    """How far a step of a job has come."""
+    """
+    How far a step of a job has come.
+
+    One that was begun by an attempt which has ended since is as unknown as one that is marked so.
+    """
 
     BEGUN = "begun", _("Begun")
     DONE = "done", _("Done")
+    UNKNOWN = "unknown", _("Unknown")
 
 
 class PauseKind(TextChoices):

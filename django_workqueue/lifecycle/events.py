@@ -12,6 +12,7 @@ from django.dispatch import Signal
 from ..domain.contract import AnyTask, AnyTaskResult
 from ..domain.encoding import decode
 from ..domain.outcomes import ClaimedJob
+from ..domain.steps import idempotency_key
 from ..domain.trace import correlation_of
 from ..signals import job_died, lease_lost
 
@@ -30,6 +31,7 @@ def job_fields(job: ClaimedJob) -> dict[str, Any]:
         "tenant": job.tenant,
         "attempt": job.attempts,
         "key": job.dedupe_key,
+        "idempotency_key": idempotency_key(job.tenant, job.id),
         "lease_id": job.lease_id,
         "correlation_id": correlation_of(job.id, _readable(job.metadata)),
     }

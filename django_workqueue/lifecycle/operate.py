@@ -15,8 +15,18 @@ from typing import Any
 from uuid import UUID
 
 from ..conf import get_settings
-from ..exceptions import DuplicateJobError, InvalidJobError, JobNotFoundError
-from ..models import DeadLetter
+from ..domain.encoding import encode, plain
+from ..domain.states import StepState
+from ..domain.steps import idempotency_key
+from ..exceptions import (
+    DuplicateJobError,
+    InvalidJobError,
+    InvalidStepError,
+    JobNotFoundError,
+    StepInFlightError,
+    StepNotFoundError,
+)
+from ..models import DeadLetter, Step
 from ..store import Store, store_for
 from ..store.operate import Pruned
 from ..store.reap import Reclaimed
@@ -68,7 +78,8 @@ def requeue(
             continue
         done.job_ids.append(job_id)
         lanes.add((job.queue, job.tenant))
-        logger.info("Job %s of %s was requeued.", job_id, job.task, extra={"job_id": str(job_id), "task": job.task})
+        fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
+        logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
     wake(store, lanes)
     return done
 
@@ -114,16 +125,59 @@ def resume(queue: str, *, database: str | None = None) -> None:
     logger.warning("Queue %r was resumed.", queue, extra={"queue": queue})
 
 
+def resolve_step(
+    job_id: UUID,
+    step: str,
+    *,
+    happened: bool,
+    outcome: Any = None,
+    tenant: str | None = None,
+    database: str | None = None,
+) -> None:
+    """
+    Say of an unknown step whether its effect happened: with ``outcome`` as what it returned, or not at all.
+
+    The job, once requeued, is given the outcome, or does the step anew. With ``tenant``, another tenant's is not found.
+    Raises StepNotFoundError, StepInFlightError while the step is being done, InvalidStepError when there is nothing to
+    resolve, and PayloadError when JSON cannot express the outcome.
+    """
+    if outcome is not None and not happened:
+        raise InvalidStepError(f"Step {step!r} has no outcome if it did not happen. Leave outcome out.")
+    store, settings = store_for(database), get_settings()
+    text = encode(plain(outcome), "outcome", settings.max_payload_bytes)
+    found = _unsettled_step(store, job_id, step, tenant)
+    if happened:
+        resolved = store.record_step(found.pk, text, retention=settings.step_retention)
+    else:
+        resolved = store.free_step(found.pk)
+    if not resolved:
+        raise InvalidStepError(
+            f"Step {step!r} of job {job_id} is on record as done. A second effect needs another step name."
+        )
+    what = "happened" if happened else "did not happen"
+    fields = {"job_id": str(job_id), "step": step, "step_key": found.key}
+    logger.warning("Step %r of job %s was resolved: it %s.", step, job_id, what, extra=fields)
+
+
+def _unsettled_step(store: Store, job_id: UUID, step: str, tenant: str | None) -> Step:
+    found = store.steps_of(job_id).filter(name=step).first()
+    if found is None or tenant not in {None, found.tenant}:
+        raise StepNotFoundError(job_id, step)
+    if found.state == StepState.BEGUN and (held := store.held_for(job_id, found.lease_id)) is not None:
+        raise StepInFlightError(job_id, step, delay=held)
+    return found
+
+
 def prune(*, batch: int = 1000, database: str | None = None) -> Pruned:
     """Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0."""
-    return store_for(database).prune(batch=batch, **_retentions())
+    return store_for(database).prune(batch=batch, step_retention=get_settings().step_retention, **_retentions())
 
 
 def prune_all(*, batch: int = 1000, database: str | None = None) -> Pruned:
     """Delete all rows whose time is over, ``batch`` of each kind at a time, and return how many they were."""
     done = pruned = prune(batch=batch, database=database)
     # Not until nothing is found: on a busy system a row or two fall due during each round, and it would never end.
-    while max(pruned.finished, pruned.dead, pruned.minutes, pruned.workflows) >= batch:
+    while max(pruned.finished, pruned.dead, pruned.minutes, pruned.workflows, pruned.steps) >= batch:
         pruned = prune(batch=batch, database=database)
         done += pruned
     return done

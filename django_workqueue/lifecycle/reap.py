@@ -10,6 +10,7 @@ from ..conf import get_settings
 from ..domain.outcomes import Bury, Decision, Retry
 from ..domain.policies import exhausted, reclaim_delay
 from ..domain.states import DeathReason, FailureKind
+from ..domain.steps import idempotency_key
 from ..store import Store
 from ..store.reap import Lanes, Lapse, Reclaimed
 from ..store.watch import QueueCounts
@@ -65,6 +66,7 @@ def _tell(reclaimed: Sequence[Reclaimed]) -> None:
             "attempt": each.attempts,
             "worker": each.worker,
             "kind": each.kind.value,
+            "idempotency_key": idempotency_key(each.tenant, each.job_id),
         }
         if each.died is None:
             logger.warning(

@@ -19,7 +19,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..domain.context import JobContext
 from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
-from ..domain.encoding import decode, encode
+from ..domain.encoding import decode, encode, plain
 from ..domain.hooks import around, around_async
 from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
 from ..domain.registry import check_fit, with_context
@@ -28,6 +28,7 @@ from ..domain.trace import restore_trace
 from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
 from ..store import Store
 from .events import announce, is_listened_to, job_fields
+from .once import Ledger
 from .results import load, of_attempt
 from .terms import Terms, terms_of
 
@@ -91,7 +92,9 @@ def prepare(
         return _settlement(job, terms, _failed(error, FailureKind.ERROR))
     context = None
     if terms.wants_context or terms.run_hooks:
-        context = _context(job, metadata, load_result or (lambda: load(store, job.id, terms.task.backend)))
+        answer = load_result or (lambda: load(store, job.id, terms.task.backend))
+        ledger = Ledger(store, job, worker, depth=store.transaction_depth())
+        context = _context(job, metadata, answer, ledger)
     if terms.wants_context:
         args, kwargs = with_context(terms.task, args, kwargs, context)
     return Call(job, terms, args, kwargs, metadata, store, worker, context)
@@ -196,7 +199,9 @@ def _started(call: Call) -> AnyTaskResult:
     )
 
 
-def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult]) -> JobContext:
+def _context(
+    job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult], ledger: Ledger
+) -> JobContext:
     return JobContext(
         job_id=job.id,
         queue=job.queue,
@@ -206,32 +211,15 @@ def _context(job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable
         last_error=job.last_error or None,
         metadata=metadata,
         load_result=load_result,
+        ledger=ledger,
     )
 
 
 def _succeeded(value: Any, begun: float, call: Call) -> Succeeded:
     if value is None or not (call.terms.retention or call.job.workflow):
         return Succeeded("null", time.monotonic() - begun)
-    result = encode(_plain(value), "the result", get_settings().max_payload_bytes)
+    result = encode(plain(value), "the result", get_settings().max_payload_bytes)
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
-
-
-def _plain(value: Any) -> Any:
-    """
-    Turn what JSON can say in its own types into those, as ``django.tasks`` does with results.
-
-    Arguments are held to more: a result is only read, and a job must not die of having returned a tuple or an enum.
-    """
-    if isinstance(value, bool) or value is None:
-        return value
-    for plain in (str, int, float):
-        if isinstance(value, plain):
-            return plain.__str__(value) if plain is str else plain(value)
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    return value
 
 
 def _raised(error: BaseException, task: AnyTask, begun: float) -> Failed:

@@ -286,7 +286,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Step",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
                 ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
                 ("key", models.CharField(max_length=64, verbose_name="idempotency key")),
                 ("digest", models.CharField(max_length=64, verbose_name="digest of the arguments")),
@@ -295,7 +295,7 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("begun", "Begun"), ("done", "Done")],
+                        choices=[("begun", "Begun"), ("done", "Done"), ("unknown", "Unknown")],
                         default="begun",
                         max_length=7,
                         verbose_name="state",
@@ -313,7 +313,7 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "steps",
                 "default_permissions": ("view",),
                 "indexes": [
-                    models.Index(fields=["job_id", "id"], name="dwq_step_job"),
+                    models.Index(fields=["job_id"], name="dwq_step_job"),
                     models.Index(fields=["expires_at"], name="dwq_step_expires"),
                 ],
                 "constraints": [models.UniqueConstraint(fields=("tenant", "key"), name="dwq_step_key")],

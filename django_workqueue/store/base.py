@@ -77,6 +77,13 @@ class BaseStore:
         with transaction.atomic(using=self.alias):
             yield
 
+    def transaction_depth(self) -> int:
+        """Return how many blocks of a transaction are open on the calling thread's connection."""
+        connection = self.connection
+        if not connection.in_atomic_block and connection.connection is not None:
+            return int(has_open_transaction(connection))
+        return len(connection.atomic_blocks)
+
     def on_commit(self, func: Any) -> None:
         """Call ``func()`` once the caller's transaction is committed, at once without one. Errors are logged."""
         transaction.on_commit(func, using=self.alias, robust=True)

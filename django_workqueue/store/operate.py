@@ -11,8 +11,9 @@ from django.db.models import F, Model, Q, QuerySet, Value
 
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
-from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker, Workflow
+from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Step, Worker, Workflow
 from .settle import copied
+from .steps import Stepping
 from .workflows import Flowing
 
 MOST_ATTEMPTS = 32767
@@ -28,6 +29,7 @@ class Pruned:
     workers: int = 0
     minutes: int = 0
     workflows: int = 0
+    steps: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(
@@ -36,15 +38,16 @@ class Pruned:
             self.workers + other.workers,
             self.minutes + other.minutes,
             self.workflows + other.workflows,
+            self.steps + other.steps,
         )
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.finished + self.dead + self.workers + self.minutes + self.workflows
+        return self.finished + self.dead + self.workers + self.minutes + self.workflows + self.steps
 
 
-class Operating(Flowing):
+class Operating(Flowing, Stepping):
     """Deliberate acts on single rows, and pruning in small batches."""
 
     def requeue(self, job_id: UUID, *, attempts: int, tenant: str | None = None) -> Job:
@@ -117,14 +120,26 @@ class Operating(Flowing):
         """Make sure that the row of queue ``name`` exists."""
         Queue.objects.using(self.alias).bulk_create([Queue(name=name)], ignore_conflicts=True)
 
-    def prune(self, *, batch: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
-        """Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0."""
+    def prune(
+        self,
+        *,
+        batch: int,
+        dead_retention: timedelta | None,
+        statistics_retention: timedelta,
+        step_retention: timedelta = timedelta(days=7),
+    ) -> Pruned:
+        """
+        Delete up to ``batch`` rows of each kind whose time is over. Call it until ``total`` is 0.
+
+        A step of a live job or of a dead letter stays, for ``step_retention`` more: the job may run again.
+        """
         return Pruned(
             finished=self._prune_jobs(self._old_finished(), batch),
             dead=self._prune_jobs(self._old_dead(dead_retention), batch) if dead_retention else 0,
             workers=self._old_workers().delete()[0],
             minutes=self._prune_minutes(self._old_minutes(statistics_retention), batch),
             workflows=self.prune_workflows(batch),
+            steps=self._prune_steps(batch, step_retention),
         )
 
     def prunable(self, *, cap: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
@@ -135,6 +150,7 @@ class Operating(Flowing):
             workers=self._old_workers()[:cap].count(),
             minutes=self._old_minutes(statistics_retention)[:cap].count(),
             workflows=self.old_workflows()[:cap].count(),
+            steps=self._old_steps(needed=False)[:cap].count(),
         )
 
     def _old_finished(self) -> QuerySet[FinishedJob]:
@@ -190,4 +206,5 @@ SHIFTED: dict[type[Model], tuple[str, ...]] = {
     Failure: ("started_at", "failed_at", "next_try_at"),
     Worker: ("started_at", "seen_at"),
     Workflow: ("enqueued_at", "ended_at", "expires_at"),
+    Step: ("begun_at", "done_at", "expires_at"),
 }

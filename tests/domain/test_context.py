@@ -20,6 +20,7 @@ def context(**changes) -> JobContext:
         "max_attempts": 3,
         "last_error": None,
         "load_result": lambda: "the result",
+        "ledger": None,
     }
     return JobContext(**values | changes)
 

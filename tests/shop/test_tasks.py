@@ -37,6 +37,7 @@ def context(job_id, attempt=1):
         max_attempts=5,
         last_error=None,
         load_result=lambda: None,
+        ledger=None,
     )
 
 

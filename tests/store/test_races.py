@@ -7,12 +7,15 @@ from datetime import timedelta
 
 import pytest
 
+from django_workqueue.domain.ids import new_id
+from django_workqueue.domain.steps import idempotency_key
 from django_workqueue.exceptions import WorkQueueError
-from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease
+from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease, Step
 from django_workqueue.store import store_for
+from django_workqueue.store.steps import StepRequest
 from tests import samples
 from tests.claims import bury, claim, claim_one, complete, fail, put_back
-from tests.factories import DeadLetterFactory, JobFactory
+from tests.factories import DeadLetterFactory, JobFactory, StepFactory
 from tests.racing import flat, race
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,6 +91,46 @@ def test_each_lapsed_lease_is_reaped_once(store):
     assert Failure.objects.count() == 12
     assert set(Job.objects.values_list("lapses", flat=True)) == {1}
     assert not Lease.objects.exists()
+
+
+def test_of_twenty_begins_of_a_step_one_wins(store):
+    """Its effect is nobody else's, and the others are shown who has it."""
+    job_id = new_id()
+    asked = StepRequest(
+        tenant="",
+        key=idempotency_key("", job_id, "charge"),
+        digest="d" * 64,
+        job_id=job_id,
+        name="charge",
+        worker="worker-1",
+        lease_id=None,
+        retention=timedelta(days=1),
+    )
+
+    answers = race(*[lambda: prepared().begin_step(asked)] * 20)
+
+    assert [is_mine for _, is_mine in answers].count(True) == 1
+    assert {step.pk for step, _ in answers} == set(Step.objects.values_list("pk", flat=True))
+
+
+def test_of_twenty_who_find_a_step_unknown_one_begins_it_again(store):
+    """With on_unknown="retry" one more call is made, not one for each."""
+    stale = StepFactory(unknown=True)
+    asked = StepRequest(
+        tenant="",
+        key=stale.key,
+        digest=stale.digest,
+        job_id=stale.job_id,
+        name=stale.name,
+        worker="worker-1",
+        lease_id=None,
+        retention=timedelta(days=1),
+    )
+
+    answers = race(*[lambda: prepared().begin_step_again(stale, asked)] * 20)
+
+    assert [is_mine for _, is_mine in answers].count(True) == 1
+    assert Step.objects.count() == 1
 
 
 def test_renewal_and_reaper_never_both_win(store):

@@ -21,6 +21,7 @@ _KINDS = {
     "workers": "workers not seen for a day",
     "minutes": "minutes of statistics",
     "workflows": "rows of workflows",
+    "steps": "steps of jobs that are over",
 }
 
 

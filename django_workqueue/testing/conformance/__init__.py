@@ -18,6 +18,7 @@ from .operating import OperatingConformance
 from .reaping import ReapingConformance
 from .settling import SettlingConformance
 from .stats import StatisticsConformance
+from .steps import SteppingConformance
 
 __all__ = ["StoreConformance"]
 
@@ -29,6 +30,7 @@ class StoreConformance(
     SettlingConformance,
     ReapingConformance,
     OperatingConformance,
+    SteppingConformance,
     StatisticsConformance,
     ConservationConformance,
 ):
