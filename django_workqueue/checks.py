@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
@@ -101,6 +102,8 @@ def _check_times(where: str, settings: Settings, policy: QueuePolicy) -> Iterato
         yield cap_below_lease(where)
     if policy.backoff.cap < policy.backoff.base:
         yield backoff_cap_below_base(where)
+    if settings.step_retention <= (horizon := settings.redelivery_horizon(policy)):
+        yield steps_forgotten_early(where, horizon)
 
 
 def _is_usable(name: Any) -> bool:
@@ -221,6 +224,18 @@ def vendor_unsupported(alias: str, vendor: str) -> Warning:
         f"The queue's database {alias!r} is {vendor}, which is not tested.",
         hint="PostgreSQL is for production, SQLite for one machine.",
         id="django_workqueue.W004",
+    )
+
+
+def steps_forgotten_early(where: str, horizon: timedelta) -> Warning:
+    """Say that a step may be forgotten while its job can still be delivered."""
+    return Warning(
+        f"WORKQUEUE['STEP_RETENTION'] is not longer than a job may be under way by {where}: {horizon}.",
+        hint=(
+            "MAX_ATTEMPTS times MAX_LEASE, LEASE and BACKOFF_CAP, and UNKNOWN_TASK_PATIENCE. Keep steps for longer: "
+            "who enqueues a job's id again after that repeats its effects."
+        ),
+        id="django_workqueue.W008",
     )
 
 

@@ -66,6 +66,13 @@ class Settings:
         """Return the policy of the queue called ``name``."""
         return self.queues.get(name, self.policy)
 
+    def redelivery_horizon(self, policy: QueuePolicy) -> timedelta:
+        """Return how long after its first start a job of that policy may be delivered again at the latest."""
+        attempt = policy.max_lease + policy.lease + policy.backoff.cap
+        # A century is longer than any retention can be, and more would not fit into a timedelta.
+        tries = min(policy.max_attempts, LONGEST // attempt + 1)
+        return tries * attempt + self.unknown_task_patience
+
     @property
     def beat(self) -> timedelta:
         """Time between two renewals of the leases that a worker holds."""

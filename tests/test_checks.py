@@ -32,6 +32,20 @@ def test_defaults_are_sound(settings):
     assert ids(check_tasks()) == []
 
 
+@pytest.mark.parametrize(
+    ("workqueue", "expected"),
+    [
+        ({"STEP_RETENTION": 24_751}, []),
+        ({"STEP_RETENTION": 24_750}, ["W008"]),
+        ({"QUEUES": {"slow": {"MAX_LEASE": 86_400, "MAX_ATTEMPTS": 8}}}, ["W008"]),
+        ({"MAX_ATTEMPTS": 32_767, "MAX_LEASE": 3_155_760_000}, ["W008"]),
+    ],
+)
+def test_steps_are_kept_for_longer_than_a_job_is_under_way(settings, workqueue, expected):
+    """What is forgotten before the last delivery is done twice: five hours and attempts, and their pauses, fit."""
+    assert found(settings, workqueue) == expected
+
+
 @pytest.mark.django_db
 def test_project_of_the_suite_passes_all_checks():
     """As ``manage.py check --database default`` runs them."""

@@ -13,12 +13,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..domain.steps import idempotency_key
 from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
 from .base import Fieldset, ReadOnlyMixin
 from .failures import History
 from .keyset import Keyset
 from .search import JOB_WORDS, Reach, Search
+from .steps import steps_of
 from .words import json_of, line, text_of, when
 
 PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
@@ -27,7 +29,7 @@ PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
 WHAT: Fieldset = (gettext_lazy("What"), {"fields": ("task", "shown_args", "shown_kwargs")})
 WHERE: Fieldset = (
     gettext_lazy("Where"),
-    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_metadata")},
+    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_key", "shown_metadata")},
 )
 
 
@@ -50,6 +52,11 @@ class JobColumnsMixin(ReadOnlyMixin):
     shown_kwargs = json_of("kwargs", gettext_lazy("keyword arguments"))
     shown_metadata = json_of("metadata", gettext_lazy("metadata"))
     shown_last_error = text_of("last_error", gettext_lazy("last error"))
+
+    @admin.display(description=gettext_lazy("idempotency key"))
+    def shown_key(self, row: JobColumns) -> str:
+        """Show the key by which others may know the job: log records carry it."""
+        return idempotency_key(row.tenant, row.pk)
 
     @admin.display(description=gettext_lazy("attempts"))
     def tries(self, row: JobColumns) -> str:
@@ -83,8 +90,12 @@ class JobColumnsMixin(ReadOnlyMixin):
         return super().render_change_form(request, context | more, *args, **kwargs)
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Return what the page of a job shows beside its columns: its failed attempts."""
-        return {"history": History.of(obj, self.database), "subtitle": obj.task}
+        """Return what the page of a job shows beside its columns: its steps and failed attempts."""
+        return {
+            "steps": steps_of(obj, self.database),
+            "history": History.of(obj, self.database),
+            "subtitle": obj.task,
+        }
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         """Follow a job that has moved since the list was read, as jobs do within milliseconds."""

@@ -110,8 +110,8 @@ def run(call: Call, *, within: Within | None = None, on_error: OnError | None = 
     begun = time.monotonic()
     _begin(call)
     try:
-        plain = within is None and not call.terms.run_hooks
-        value = _value(call) if plain else _surrounded_value(call, within or contextlib.nullcontext)
+        is_bare = within is None and not call.terms.run_hooks
+        value = _value(call) if is_bare else _surrounded_value(call, within or contextlib.nullcontext)
         outcome: Succeeded | Failed = _succeeded(value, begun, call)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         outcome = _raised(error, call.task, begun)

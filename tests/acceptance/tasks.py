@@ -60,6 +60,45 @@ def kill_own_worker(context):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def charge(job, amount):
+    """Have an effect on the outside: a line in the diary."""
+    worker_diary().write("charge", job, amount)
+    return f"receipt {amount}"
+
+
+def charge_and_die(job, amount):
+    """Have it, and take the worker along before anybody hears of it."""
+    charge(job, amount)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@task(takes_context=True)
+def charge_once(context, deaths):
+    """Charge once, and kill the worker before the end of the first ``deaths`` attempts."""
+    start(context)
+    receipt = context.once("charge", charge, str(context.job_id), 5)
+    if context.attempt <= deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return receipt
+
+
+@task(takes_context=True)
+async def charge_once_async(context, deaths):
+    """Do so in the event loop."""
+    start(context)
+    receipt = await context.aonce("charge", charge, str(context.job_id), 5)
+    if context.attempt <= deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return receipt
+
+
+@task(takes_context=True)
+def charge_in_doubt(context):
+    """Die inside the step."""
+    start(context)
+    return context.once("charge", charge_and_die, str(context.job_id), 5)
+
+
 @task(takes_context=True)
 def read_back(context, token):
     """Return what the database answers to a question that only this job asks."""

@@ -77,7 +77,7 @@ def test_page_takes_a_fixed_number_of_statements(viewer, django_assert_num_queri
     few, many = DeadLetterFactory(failures=1), DeadLetterFactory(failures=50)
 
     for letter in (few, many):
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(7):
             viewer.get(page("deadletter", letter.pk))
 
 

@@ -126,10 +126,11 @@ def test_documented_defaults_of_a_task_are_its_defaults():
 
 
 def test_every_attribute_of_the_context_is_documented():
-    """A task may rely on what is listed; ``load_result`` is how the context is made."""
-    documented = set(first_cells(prose(f"{REFERENCE}/context.md")))
+    """A task may rely on what is listed; the rest is how the context is made."""
+    table = prose(f"{REFERENCE}/context.md").partition("\n## ")[0]
+    documented = {cell.partition("(")[0] for cell in first_cells(table)}
 
-    assert documented == public(JobContext) - {"load_result"}
+    assert documented == public(JobContext) - {"load_result", "ledger"}
 
 
 # -- errors, signals, checks -------------------------------------------------------------------------------------
@@ -174,6 +175,13 @@ def test_reasons_of_a_lost_lease_are_documented():
     rows_ = first_cells(section(f"{REFERENCE}/errors.md", "LeaseLostError"))
 
     assert set(rows_) == set(exceptions.LeaseLostError._explanations)
+
+
+def test_reasons_of_an_unknown_step_are_documented():
+    """They are those that the error explains."""
+    rows_ = first_cells(section(f"{REFERENCE}/errors.md", "StepUnknownError"))
+
+    assert set(rows_) == set(exceptions.StepUnknownError._explanations)
 
 
 def test_every_signal_is_documented():
@@ -280,6 +288,7 @@ def test_every_logger_is_documented():
         ("Finished jobs", states.Ending),
         ("Dead letters", states.DeathReason),
         ("Failures", states.FailureKind),
+        ("Steps", states.StepState),
     ],
 )
 def test_every_word_of_a_row_is_documented(heading, words):

@@ -19,8 +19,8 @@ from django_workqueue import (
     StepUnknownError,
 )
 from django_workqueue.domain.states import StepState
-from django_workqueue.lifecycle.run import _context
 from django_workqueue.lifecycle.once import Ledger
+from django_workqueue.lifecycle.run import _context
 from django_workqueue.models import Step
 from tests.claims import claim_one, fail
 from tests.factories import JobFactory

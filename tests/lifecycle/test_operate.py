@@ -7,12 +7,26 @@ import uuid
 
 import pytest
 
-from django_workqueue.exceptions import InvalidJobError
+from django_workqueue.exceptions import (
+    InvalidJobError,
+    InvalidStepError,
+    PayloadError,
+    StepInFlightError,
+    StepNotFoundError,
+)
 from django_workqueue.lifecycle import operate
 from django_workqueue.lifecycle.enqueue import MAX_ATTEMPTS
-from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Queue
+from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Queue, Step
 from tests.claims import claim_one
-from tests.factories import DeadLetterFactory, FinishedJobFactory, JobFactory, QueueFactory, WorkerFactory, ago
+from tests.factories import (
+    DeadLetterFactory,
+    FinishedJobFactory,
+    JobFactory,
+    QueueFactory,
+    StepFactory,
+    WorkerFactory,
+    ago,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -194,3 +208,79 @@ def test_silence_outlasts_missed_beats(settings):
     settings.WORKQUEUE = {"HEARTBEAT": 4}
 
     assert operate.silence().total_seconds() == 13
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ["begun", "unknown"])
+def test_unknown_step_is_settled_by_who_found_out(state, caplog):
+    """With the outcome that a replay is to be given; the log says who asks for it and not what it is."""
+    step = StepFactory(state=state, outcome="", done_at=None, lease_id=17)
+    with caplog.at_level(logging.WARNING, logger="django_workqueue"):
+        operate.resolve_step(step.job_id, "charge", happened=True, outcome={"receipt": "secret"})
+
+    step.refresh_from_db()
+    assert (step.state, step.outcome) == ("done", '{"receipt":"secret"}')
+    assert step.done_at is not None
+    assert "it happened" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_step_that_did_not_happen_is_free_again():
+    """The job, once requeued, does it anew."""
+    step = StepFactory(unknown=True)
+    operate.resolve_step(step.job_id, "charge", happened=False)
+
+    assert not Step.objects.exists()
+
+
+def test_outcome_that_could_not_be_stored_is_given_by_a_person():
+    """That it happened is known, so it cannot be said not to have."""
+    step = StepFactory(outcome="")
+    with pytest.raises(InvalidStepError, match="is on record as done"):
+        operate.resolve_step(step.job_id, "charge", happened=False)
+    operate.resolve_step(step.job_id, "charge", happened=True, outcome="receipt 17")
+
+    assert Step.objects.get().outcome == '"receipt 17"'
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_step_that_is_done_cannot_be_resolved(happened):
+    """What was handled stays handled; a second effect is another step."""
+    step = StepFactory()
+    with pytest.raises(InvalidStepError, match="another step name"):
+        operate.resolve_step(step.job_id, "charge", happened=happened)
+
+    assert Step.objects.get().outcome == step.outcome
+
+
+def test_step_in_flight_cannot_be_resolved(store):
+    """Who is at it knows more than any person."""
+    JobFactory()
+    job = claim_one(store)
+    StepFactory(job_id=job.id, state="begun", outcome="", lease_id=job.lease_id)
+    with pytest.raises(StepInFlightError):
+        operate.resolve_step(job.id, "charge", happened=False)
+
+    assert Step.objects.exists()
+
+
+@pytest.mark.parametrize(("step", "tenant"), [("refund", None), ("charge", "beta")])
+def test_step_that_is_not_there_is_said_not_to_be(step, tenant):
+    """Another tenant's is not there either."""
+    found = StepFactory(tenant="acme", unknown=True)
+    with pytest.raises(StepNotFoundError, match=f"no step '{step}'"):
+        operate.resolve_step(found.job_id, step, happened=True, tenant=tenant)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"), [({"outcome": object()}, PayloadError), ({"happened": False, "outcome": 1}, InvalidStepError)]
+)
+def test_outcome_that_makes_no_sense_changes_nothing(given, error):
+    """It is refused by name."""
+    step = StepFactory(unknown=True)
+    with pytest.raises(error):
+        operate.resolve_step(step.job_id, "charge", **{"happened": True} | given)
+
+    assert Step.objects.get().state == "unknown"

@@ -17,7 +17,7 @@ from django.db import OperationalError, connection
 
 from django_workqueue.domain.states import DeathReason
 from django_workqueue.lifecycle import operate
-from django_workqueue.models import DeadLetter, FinishedJob, QueueMinute, Worker
+from django_workqueue.models import DeadLetter, FinishedJob, QueueMinute, Step, Worker
 from django_workqueue.worker.process import EXIT_USAGE
 from tests.factories import (
     DeadLetterFactory,
@@ -25,6 +25,7 @@ from tests.factories import (
     JobFactory,
     QueueFactory,
     QueueMinuteFactory,
+    StepFactory,
     WorkerFactory,
     ago,
 )
@@ -69,13 +70,14 @@ def old_rows(db, settings):
     DeadLetterFactory.create_batch(3, died_at=ago(days=31))
     WorkerFactory(seen_at=ago(days=2))
     QueueMinuteFactory.create_batch(2, minute=ago(days=8))
-    for factory in (FinishedJobFactory, DeadLetterFactory, WorkerFactory, QueueMinuteFactory):
+    StepFactory.create_batch(3, expires_at=ago(minutes=1))
+    for factory in (FinishedJobFactory, DeadLetterFactory, WorkerFactory, QueueMinuteFactory, StepFactory):
         factory()
 
 
 def left() -> list[int]:
     """Return how many rows of each kind there are."""
-    return [model.objects.count() for model in (FinishedJob, DeadLetter, Worker, QueueMinute)]
+    return [model.objects.count() for model in (FinishedJob, DeadLetter, Worker, QueueMinute, Step)]
 
 
 # -- prune -------------------------------------------------------------------------------------------------------------
@@ -92,11 +94,12 @@ def test_prune_deletes_all_that_is_over_and_says_how_much(old_rows, batch):
         "workers": 1,
         "minutes": 2,
         "workflows": 0,
-        "total": 11,
+        "steps": 3,
+        "total": 14,
         "dry_run": False,
         "capped": [],
     }
-    assert left() == [1, 1, 1, 1]
+    assert left() == [1, 1, 1, 1, 1]
 
 
 def test_prune_tells_people_in_words(old_rows):
@@ -110,7 +113,8 @@ def test_prune_tells_people_in_words(old_rows):
         ["1", "workers not seen for a day"],
         ["2", "minutes of statistics"],
         ["0", "rows of workflows"],
-        ["11", "in all"],
+        ["3", "steps of jobs that are over"],
+        ["14", "in all"],
     ]
 
 
@@ -135,7 +139,7 @@ def test_dry_run_stops_counting_at_its_cap_and_says_so(old_rows, monkeypatch):
     text = call("prune", "--dry-run")
     assert "4 finished jobs or more" in text
     assert "3 dead letters\n" in text
-    assert "10 in all or more" in text
+    assert "13 in all or more" in text
 
 
 def test_dead_letters_are_kept_for_ever_by_default(db):
