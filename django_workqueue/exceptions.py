@@ -21,6 +21,10 @@ The errors of the queue, in one place to avoid import loops.
     └── StepUnknownError                 whether a step was done, only a person can tell
 
     Reject, RetryAfter                   raised by a task to steer its own job; signals, not faults
+
+    JobStoppedError (BaseException)      raised inside a running task to end it; passes ``except Exception``
+    ├── JobTimeoutError                  the attempt ran longer than its timeout
+    └── JobCancelledError                the job is to be cancelled
 """
 
 from __future__ import annotations
@@ -148,6 +152,28 @@ class TaskNotRegisteredError(WorkQueueError, LookupError):
             f"No task {path!r} can be found{because}. Was it renamed or removed? Deploy its module to the workers, "
             "or add its new path to WORKQUEUE['ALIASES']."
         )
+
+
+class JobStoppedError(BaseException):
+    """
+    Raised inside a running task to end it. Let it pass, once you have cleaned up.
+
+    It is no Exception, as asyncio.CancelledError is none: code that catches all errors and goes on is not meant.
+    """
+
+
+class JobTimeoutError(JobStoppedError):
+    """The attempt ran longer than its timeout."""
+
+    def __init__(self, message: str = "The attempt ran longer than its timeout.") -> None:
+        super().__init__(message)
+
+
+class JobCancelledError(JobStoppedError):
+    """The job is to be cancelled. A task that ends by this error is; it may also raise it by itself."""
+
+    def __init__(self, message: str = "The job is to be cancelled.") -> None:
+        super().__init__(message)
 
 
 class Reject(Exception):  # noqa: N818 - a signal that a task raises, not a fault of the package

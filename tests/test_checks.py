@@ -7,7 +7,7 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.db import connections
 
-from django_workqueue.checks import check_database, check_settings, check_tasks
+from django_workqueue.checks import check_database, check_hooks, check_settings, check_tasks
 from django_workqueue.domain.contract import CONTRACT_APP
 from django_workqueue.store import store_for
 
@@ -76,6 +76,33 @@ def test_every_fault_of_the_shape_is_an_error(settings):
 def test_pairs_that_cannot_work_are_errors(settings, workqueue, expected):
     """A beat as slow as the lease, a cap below it (Koed00/django-q#183)."""
     assert found(settings, workqueue) == expected
+
+
+@pytest.mark.parametrize("key", ["ENQUEUE_HOOKS", "RUN_HOOKS"])
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("tests.hooking.missing", "cannot be imported (ImportError: Module"),
+        ("no.such.module", "cannot be imported (ModuleNotFoundError"),
+        ("hook", "cannot be imported (ImportError: hook doesn't look like a module path"),
+        ("tests.hooking.not_a_hook", "which cannot be called"),
+    ],
+)
+def test_hook_that_leads_nowhere_is_an_error(settings, key, path, message):
+    """Before a worker starts, and not at the first job of the night."""
+    settings.WORKQUEUE = {key: ["django_workqueue.hooks.carry_locale", path]}
+
+    [error] = check_hooks()
+    assert ids([error]) == ["E009"]
+    assert error.msg.startswith(f"WORKQUEUE['{key}']: The hook '{path}'")
+    assert message in error.msg
+
+
+@pytest.mark.parametrize("value", ["shop.hooks.one", {"shop.hooks.one"}, [len], [""], None])
+def test_hooks_are_a_list_of_paths(settings, value):
+    """A bare text would be taken for a list of letters."""
+    assert found(settings, {"RUN_HOOKS": value}) == ["E002"]
+    assert check_hooks() == []
 
 
 def test_slow_heartbeat_names_both_settings(settings):

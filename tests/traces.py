@@ -24,6 +24,12 @@ def look_around():
 
 
 @task
+async def look_around_async():
+    """Return what an earlier job may have left in the event loop."""
+    return look_around.func()
+
+
+@task
 def leave_language():
     """Change language and time zone."""
     translation.activate("de")
@@ -38,9 +44,9 @@ def leave_context():
 
 @task
 async def leave_async_context():
-    """Set a context variable in the loop, and change the language."""
+    """Set a context variable in the loop, and change language and time zone."""
     mark.set("left")
-    translation.activate("de")
+    leave_language.func()
 
 
 @task

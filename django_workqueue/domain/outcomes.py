@@ -64,12 +64,13 @@ class Failed:
         return f"{name}: {self.message}" if self.message else name
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """Put the job back, to be ready after ``delay``. ``counted`` False gives the attempt back."""
+class Cancelled(NamedTuple):
+    """The attempt was ended because somebody wants the job no more."""
 
-    delay: timedelta
-    counted: bool = True
+    run_seconds: float = 0.0
+
+
+Outcome = Succeeded | Failed | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,29 @@ class Bury:
     reason: DeathReason
 
 
-Decision = Retry | Bury
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Move the job to the finished ones, as cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Put the job back, to be ready after ``delay``. ``counted`` False gives the attempt back."""
+
+    delay: timedelta
+    counted: bool = True
+    if_cancelled: Bury | Cancel = Cancel()
+    """What is done instead where the job was to be cancelled meanwhile: only its row knows, read under its lock."""
+
+
+Decision = Retry | Bury | Cancel
 
 
 class Settlement(NamedTuple):
     """One job with what came of it, and the policies that its task asked for."""
 
     job: ClaimedJob
-    outcome: Succeeded | Failed
+    outcome: Outcome
     backoff: BackoffPolicy
     retention: timedelta = timedelta()
     """How long the finished row is kept; zero keeps none."""

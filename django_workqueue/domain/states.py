@@ -67,6 +67,7 @@ class DeathReason(TextChoices):
     REJECTED = "rejected", _("Rejected")
     UNKNOWN_TASK = "unknown_task", _("Unknown task")
     UNDECODABLE = "undecodable", _("Undecodable arguments")
+    CANCELLED = "cancelled", _("Failed after it was to be cancelled")
 
 
 class WorkflowState(TextChoices):

@@ -26,11 +26,12 @@ from ..exceptions import (
     StepInFlightError,
     StepNotFoundError,
 )
-from ..models import DeadLetter, Step
+from ..models import DeadLetter, FinishedJob, Step
 from ..store import Store, store_for
 from ..store.operate import Pruned
 from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
+from .cancel import cancel as cancel_one
 from .enqueue import MAX_ATTEMPTS
 from .reap import reap
 from .wake import wake
@@ -53,6 +54,17 @@ class Requeued:
     """What became of a requeue."""
 
     job_ids: list[UUID] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Cancellation:
+    """What became of a request to cancel jobs."""
+
+    cancelled: list[UUID] = field(default_factory=list)
+    """Those that waited. They are over."""
+    requested: list[UUID] = field(default_factory=list)
+    """Those that run. They have been asked to end."""
     refused: list[Refusal] = field(default_factory=list)
 
 
@@ -108,6 +120,28 @@ def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | N
             continue
         done.append(job_id)
         logger.info("Dead letter %s was discarded.", job_id, extra={"job_id": str(job_id)})
+    return done
+
+
+def cancel(
+    ids: Iterable[UUID], *, force: bool = False, tenant: str | None = None, database: str | None = None
+) -> Cancellation:
+    """
+    Cancel jobs: those that wait are over at once, those that run are asked to end.
+
+    Each is a transaction of its own; one that is not live is refused by name and does not stop the others. With
+    ``tenant``, another tenant's are not found. With ``force``, a running one that does not heed the request is treated
+    as if its time were over: an error is raised in its thread, and when that does not end it, its worker starts over.
+    """
+    store, done = store_for(database), Cancellation()
+    for job_id in ids:
+        found = cancel_one(store, job_id, force=force, tenant=tenant)
+        if found is None:
+            done.refused.append(Refusal(job_id, f"Job {job_id} neither waits nor runs here."))
+        elif isinstance(found, FinishedJob):
+            done.cancelled.append(job_id)
+        else:
+            done.requested.append(job_id)
     return done
 
 

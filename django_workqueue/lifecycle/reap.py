@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from ..conf import get_settings
-from ..domain.outcomes import Bury, Decision, Retry
+from ..domain.outcomes import Bury, Cancel, Decision, Retry
 from ..domain.policies import exhausted, reclaim_delay
 from ..domain.states import DeathReason, FailureKind
 from ..domain.steps import idempotency_key
@@ -39,7 +39,7 @@ def adopt(store: Store, workers: Collection[str]) -> list[Reclaimed]:
 
 def lanes_of(reclaimed: Sequence[Reclaimed]) -> Lanes:
     """Return the (queue, tenant) pairs to which jobs came back."""
-    return {(each.queue, each.tenant) for each in reclaimed if each.died is None}
+    return {(each.queue, each.tenant) for each in reclaimed if each.died is None and not each.cancelled}
 
 
 def judge(lapse: Lapse) -> Decision:
@@ -47,8 +47,10 @@ def judge(lapse: Lapse) -> Decision:
     Return what becomes of a job whose lease ended without an outcome.
 
     A lapse that several jobs shared buries none of them, since only one can be the culprit: they come back to be
-    claimed alone, and only a lapse alone makes a dead letter.
+    claimed alone, and only a lapse alone makes a dead letter. A job that was to be cancelled has come to that end.
     """
+    if lapse.cancel_requested:
+        return Cancel()
     if exhausted(lapse.attempts, lapse.max_attempts) and not lapse.shared:
         return Bury(DeathReason.EXHAUSTED)
     if lapse.kind is FailureKind.ADOPTED:
@@ -70,7 +72,9 @@ def _tell(reclaimed: Sequence[Reclaimed]) -> None:
         }
         if each.died is None:
             logger.warning(
-                "Job %s of %s came back from worker %s (%s).",
+                "Job %s of %s was cancelled with worker %s (%s)."
+                if each.cancelled
+                else "Job %s of %s came back from worker %s (%s).",
                 each.job_id,
                 each.task,
                 each.worker,
@@ -98,5 +102,6 @@ def _count(store: Store, reclaimed: Sequence[Reclaimed]) -> None:
         queue.reaped += 1
         queue.failed += 1
         queue.dead += each.died is not None
+        queue.cancelled += each.cancelled
     if counts:
         store.add_counts(counts)

@@ -74,17 +74,19 @@ def of_attempt(
     started_at: datetime,
     finished_at: datetime | None = None,
     result: str | None = None,
+    has_failure: bool = False,
 ) -> WorkResult:
     """
     Return what a worker knows of the attempt it runs, for signals.
 
-    Reads earlier failures from the database, and so nothing on a first attempt. Times are the worker's.
+    Reads failures from the database, and so nothing on a first attempt, unless it is among them: ``has_failure``.
+    Times are the worker's.
     """
     failures: list[Failure] = []
-    if job.last_error or status == TaskResultStatus.FAILED:
+    if job.last_error or has_failure:
         failures = list(Failure.objects.using(store.alias).filter(job_id=job.id).order_by("id"))
     row = Job(pk=job.id, args=job.args, kwargs=job.kwargs, enqueued_at=job.enqueued_at)
-    last_attempt = None if status == TaskResultStatus.FAILED else (started_at, worker)
+    last_attempt = None if has_failure else (started_at, worker)
     made = _result(
         row,
         task,
@@ -113,7 +115,7 @@ def load(store: Store, job_id: str | UUID, backend: str) -> WorkResult:
     failures = list(Failure.objects.using(store.alias).filter(job_id=row.pk).order_by("id"))
     match row:
         case FinishedJob():
-            return _of_finished(row, task, backend, failures)
+            return of_finished(row, task, backend, failures)
         case DeadLetter():
             return _of_dead(row, task, backend, failures)
         case _:
@@ -150,7 +152,8 @@ def _of_live(job: Job, task: AnyTask, backend: str, failures: list[Failure]) -> 
     )
 
 
-def _of_finished(job: FinishedJob, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
+def of_finished(job: FinishedJob, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:
+    """Return a job that is over."""
     succeeded = job.outcome == Ending.SUCCEEDED
     result = _result(
         job,

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..domain.contract import AnyTaskResult, TaskResultStatus, task_finished
-from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.outcomes import Bury, Cancel, Cancelled, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.policies import exhausted
 from ..domain.registry import resolve
 from ..domain.states import DeathReason, FailureKind
@@ -27,7 +27,10 @@ from .workflow import ready_lanes
 logger = logging.getLogger("django_workqueue.settle")
 
 PUT_OFF_AT_LEAST = timedelta(seconds=1)
-"""Time between two looks for a task that no worker knows; without a backoff the job would spin through the fleet."""
+"""
+The shortest time between two looks for a task that no worker knows, and from a timeout to the next attempt: without a
+backoff the job would spin through the fleet, or meet a thread that is about to end with its process.
+"""
 
 
 def complete(
@@ -67,16 +70,20 @@ def _tell_started(store: Store, started: Sequence[Job], on_started: Callable[[La
 
 
 def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> Decision | None:
-    """Record a failed attempt and return what was decided; None when it was refused, since the lease no longer held."""
-    decision = decide(store, settlement)
-    if not store.fail(settlement, decision, worker=worker, last=last):
+    """
+    Record an attempt that did not succeed and return what was done.
+
+    None when it was refused, since the lease no longer held.
+    """
+    done = store.fail(settlement, decide(store, settlement), worker=worker, last=last)
+    if done is None:
         return None
-    _log_failure(settlement, decision)
-    if isinstance(decision, Bury):
-        if is_listened_to(task_finished):
-            _announce_finish(store, settlement, worker)
-        _announce_death(settlement, decision)
-    return decision
+    _log_end(settlement, done)
+    if not isinstance(done, Retry) and is_listened_to(task_finished):
+        _announce_finish(store, settlement, worker)
+    if isinstance(done, Bury):
+        _announce_death(settlement, done)
+    return done
 
 
 def release(store: Store, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
@@ -96,10 +103,18 @@ def refuse(store: Store, job: ClaimedJob) -> LeaseLostError:
 
 
 def decide(store: Store, settlement: Settlement) -> Decision:
-    """Return what becomes of a failed attempt. The one place that knows the rules."""
-    job, failed = settlement.job, settlement.outcome
-    if isinstance(failed, Succeeded):
-        raise TypeError(f"Job {job.id} succeeded; there is nothing to decide.")
+    """Return what becomes of an attempt that did not succeed. The one place that knows the rules."""
+    match settlement.outcome:
+        case Failed() as failed:
+            return _after_failure(store, settlement, failed)
+        case Cancelled():
+            return Cancel()
+        case Succeeded():
+            raise TypeError(f"Job {settlement.job.id} succeeded; there is nothing to decide.")
+
+
+def _after_failure(store: Store, settlement: Settlement, failed: Failed) -> Decision:
+    job = settlement.job
     match failed.kind:
         case FailureKind.REJECTED:
             return Bury(DeathReason.REJECTED)
@@ -112,9 +127,13 @@ def decide(store: Store, settlement: Settlement) -> Decision:
         case _ if exhausted(job.attempts, job.max_attempts):
             return Bury(DeathReason.EXHAUSTED)
         case _:
-            return Retry(
-                settlement.backoff.delay(job.attempts, job.id) if failed.retry_after is None else failed.retry_after
-            )
+            return Retry(_delay(settlement, failed), if_cancelled=Bury(DeathReason.CANCELLED))
+
+
+def _delay(settlement: Settlement, failed: Failed) -> timedelta:
+    job = settlement.job
+    delay = settlement.backoff.delay(job.attempts, job.id) if failed.retry_after is None else failed.retry_after
+    return max(delay, PUT_OFF_AT_LEAST) if failed.kind is FailureKind.TIMEOUT else delay
 
 
 def _put_off(store: Store, settlement: Settlement) -> Decision:
@@ -126,14 +145,16 @@ def _put_off(store: Store, settlement: Settlement) -> Decision:
     return Retry(max(settlement.backoff.delay(times + 1, job.id), PUT_OFF_AT_LEAST), counted=False)
 
 
-def _log_failure(settlement: Settlement, decision: Decision) -> None:
+def _log_end(settlement: Settlement, decision: Decision) -> None:
     job, failed = settlement.job, settlement.outcome
-    if isinstance(failed, Succeeded):
-        return
-    fields = job_fields(job) | {"kind": failed.kind.value, "error_class": failed.error_class}
-    # The class only: a message may quote what the job was given.
-    what = failed.error_class or failed.kind.value
-    if isinstance(decision, Bury):
+    fields, what = job_fields(job), "cancelled"
+    if isinstance(failed, Failed):
+        fields |= {"kind": failed.kind.value, "error_class": failed.error_class}
+        # The class only: a message may quote what the job was given.
+        what = failed.error_class or failed.kind.value
+    if isinstance(decision, Cancel):
+        logger.info("Job %s of %s was cancelled in attempt %d.", job.id, job.task, job.attempts, extra=fields)
+    elif isinstance(decision, Bury):
         logger.error(
             "Job %s of %s died (%s): %s.",
             job.id,
@@ -175,7 +196,8 @@ def _finished(store: Store, settlement: Settlement, worker: str) -> AnyTaskResul
         worker=worker,
         started_at=now - timedelta(seconds=outcome.run_seconds),
         finished_at=now,
-        result=None if isinstance(outcome, Failed) else outcome.result,
+        result=outcome.result if isinstance(outcome, Succeeded) else None,
+        has_failure=isinstance(outcome, Failed),
     )
 
 

@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                 ("done", models.BigIntegerField(default=0, verbose_name="done")),
                 ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.BigIntegerField(default=0, verbose_name="died")),
+                ("cancelled", models.BigIntegerField(default=0, verbose_name="cancelled")),
                 ("reaped", models.BigIntegerField(default=0, verbose_name="reaped")),
                 ("window_started_at", models.DateTimeField(blank=True, null=True, verbose_name="rate window began")),
                 ("window_taken", models.PositiveIntegerField(default=0, verbose_name="begun in the rate window")),
@@ -122,6 +123,7 @@ class Migration(migrations.Migration):
                             ("rejected", "Rejected"),
                             ("unknown_task", "Unknown task"),
                             ("undecodable", "Undecodable arguments"),
+                            ("cancelled", "Failed after it was to be cancelled"),
                         ],
                         max_length=12,
                         verbose_name="reason",
@@ -369,6 +371,7 @@ class Migration(migrations.Migration):
                 ),
                 ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
                 ("cancel_requested_at", models.DateTimeField(blank=True, null=True, verbose_name="cancel requested")),
+                ("cancel_force", models.BooleanField(blank=True, null=True, verbose_name="cancel by force")),
                 (
                     "dedupe_expires_at",
                     models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
@@ -402,6 +405,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "job",
                 "verbose_name_plural": "jobs",
+                "permissions": (("cancel_job", "Can cancel jobs"),),
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(

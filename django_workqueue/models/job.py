@@ -59,6 +59,9 @@ class Job(JobColumns):
         related_name="jobs",
     )
     cancel_requested_at = models.DateTimeField(_("cancel requested"), null=True, blank=True)
+    """Since when a running job is to be cancelled. A job that waits never has it: it is cancelled at once."""
+    cancel_force = models.BooleanField(_("cancel by force"), null=True, blank=True)
+    """True: its thread is interrupted, and in the end its worker starts over. NULL, for nearly all, costs no byte."""
     dedupe_expires_at = models.DateTimeField(_("dedupe key is free from"), null=True, blank=True)
     progress = models.TextField(_("progress"), null=True, blank=True)  # noqa: DJ001 - NULL, for nearly all, costs no byte
     """JSON text of what the running task last reported: ``{"done": 3, "total": 10, "text": "..."}``."""
@@ -88,6 +91,7 @@ class Job(JobColumns):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         default_permissions = ("view",)
+        permissions = (("cancel_job", "Can cancel jobs"),)
         constraints = (
             models.CheckConstraint(condition=Q(priority__range=(-100, 100)), name="dwq_job_priority"),
             models.CheckConstraint(

@@ -17,6 +17,7 @@ class Queue(models.Model):
     done = models.BigIntegerField(_("done"), default=0)
     failed = models.BigIntegerField(_("failed attempts"), default=0)
     dead = models.BigIntegerField(_("died"), default=0)
+    cancelled = models.BigIntegerField(_("cancelled"), default=0)
     reaped = models.BigIntegerField(_("reaped"), default=0)
     window_started_at = models.DateTimeField(_("rate window began"), null=True, blank=True)
     window_taken = models.PositiveIntegerField(_("begun in the rate window"), default=0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -115,6 +115,9 @@ class BaseStore:
     def notify(self, lanes: set[tuple[str, str]]) -> None:
         """Wake workers for these (queue, tenant) pairs, where the database can. Call it outside any transaction."""
 
+    def call_to_cancel(self, lease_ids: Collection[int]) -> None:
+        """Tell the workers that hold these leases to look for what is to be cancelled, where the database can."""
+
     def can_listen(self) -> bool:
         """Whether workers can hear of new jobs at once."""
         return False
@@ -153,11 +156,21 @@ def has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
             return False
 
 
+class CancelCall(NamedTuple):
+    """Word that jobs under these leases are to be cancelled; which, the database says."""
+
+    lease_ids: frozenset[int]
+
+
+Message = set[tuple[str, str]] | CancelCall | None
+"""What can be heard: (queue, tenant) pairs with new work, a cancel call, None for an answered probe."""
+
+
 class Ear(Protocol):
     """A connection that hears notifications."""
 
-    def hear(self, seconds: float) -> Iterator[set[tuple[str, str]] | None]:
-        """Yield what comes within ``seconds``: a notification's (queue, tenant) pairs, None for an answered probe."""
+    def hear(self, seconds: float) -> Iterator[Message]:
+        """Yield what comes within ``seconds``."""
 
     def probe(self) -> None:
         """Send a message to itself."""

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -15,6 +15,8 @@ import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 
+from .base import CancelCall, Ear, Message
+from .orm import OrmStore
 from .reap import Lanes
 
 logger = logging.getLogger("django_workqueue.store")
@@ -22,6 +24,8 @@ logger = logging.getLogger("django_workqueue.store")
 CHANNEL = "django_workqueue"
 # PostgreSQL refuses payloads of 8000 bytes; longer lists of lanes are sent in parts.
 _PAYLOAD_BYTES = 7500
+_MOST_IDS = 300
+_CANCEL = "cancel"
 
 
 def messages(lanes: Lanes) -> Iterator[str]:
@@ -36,14 +40,50 @@ def messages(lanes: Lanes) -> Iterator[str]:
         yield json.dumps(batch)
 
 
-def lanes_in(message: str) -> Iterator[tuple[str, str]]:
-    """Yield the lanes of a message; whatever else comes over the channel is ignored, for anyone may send there."""
+def cancel_messages(lease_ids: Collection[int]) -> Iterator[str]:
+    """Yield the ids as message texts. Workers of a release that does not know them ignore them."""
+    ids = sorted(lease_ids)
+    for first in range(0, len(ids), _MOST_IDS):
+        yield json.dumps({_CANCEL: ids[first : first + _MOST_IDS]})
+
+
+def read(message: str) -> Message:
+    """Return what a message says; whatever else comes over the channel is ignored, for anyone may send there."""
     try:
-        for queue, tenant in json.loads(message):
-            if isinstance(queue, str) and isinstance(tenant, str):
-                yield queue, tenant
-    except (ValueError, TypeError):
+        said = json.loads(message)
+        if isinstance(said, dict):
+            return CancelCall(frozenset(pk for pk in said[_CANCEL] if isinstance(pk, int)))
+        return {(queue, tenant) for queue, tenant in said if isinstance(queue, str) and isinstance(tenant, str)}
+    except (ValueError, TypeError, KeyError):
         logger.debug("A notification could not be read.")
+        return set()
+
+
+class NotifyingStore(OrmStore):
+    """A store that notifies and hears."""
+
+    def notify(self, lanes: Lanes) -> None:
+        """Wake every listening worker, in as few messages as the lanes' names allow."""
+        self._send(messages(lanes))
+
+    def call_to_cancel(self, lease_ids: Collection[int]) -> None:
+        """Tell every listening worker; whoever holds the leases looks."""
+        self._send(cancel_messages(lease_ids))
+
+    def _send(self, texts: Iterable[str]) -> None:
+        with self.connection.cursor() as cursor:
+            for text in texts:
+                cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, text])
+
+    def can_listen(self) -> bool:
+        """Whether workers can hear of new jobs at once: yes."""
+        return True
+
+    @contextmanager
+    def listening(self) -> Iterator[Ear]:
+        """Hold a connection of its own that hears notifications."""
+        with open_ear(self.connection) as ear:
+            yield ear
 
 
 class PostgresEar:
@@ -55,10 +95,10 @@ class PostgresEar:
         for channel in (CHANNEL, self._own_channel):
             connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
 
-    def hear(self, seconds: float) -> Iterator[Lanes | None]:
+    def hear(self, seconds: float) -> Iterator[Message]:
         """Yield what comes within ``seconds``, returning after the first message."""
         for notification in self._connection.notifies(timeout=seconds, stop_after=1):
-            yield None if notification.channel == self._own_channel else set(lanes_in(notification.payload))
+            yield None if notification.channel == self._own_channel else read(notification.payload)
 
     def probe(self) -> None:
         """Send a message to itself."""

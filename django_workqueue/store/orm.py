@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .cancel import Cancelling
 from .operate import Operating
 from .reap import Reaping
 from .watch import Watching
 
 
-class OrmStore(Watching, Reaping, Operating):
+class OrmStore(Watching, Reaping, Cancelling, Operating):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

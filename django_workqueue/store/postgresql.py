@@ -9,8 +9,7 @@ against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -19,16 +18,14 @@ from django.conf import settings
 from django.db.models.expressions import Expression
 from django.db.models.functions import Now
 
-from ..domain.outcomes import ClaimedJob, Failed, Settlement
+from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
 from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
 from . import bulk
-from .base import Ear
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
-from .listening import CHANNEL, messages, open_ear
-from .orm import OrmStore
+from .listening import NotifyingStore
 from .reap import Lanes
 from .session import Ids, PooledSession, Session
 from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
@@ -139,7 +136,7 @@ FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
 """
 
 
-class PostgresStore(OrmStore):
+class PostgresStore(NotifyingStore):
     """PostgreSQL 15 and later, any number of hosts."""
 
     _session: Session | None = None
@@ -181,21 +178,6 @@ class PostgresStore(OrmStore):
         now = self.now()
         for job in jobs:
             stamp(job, now)
-
-    def notify(self, lanes: Lanes) -> None:
-        """Wake every listening worker, in as few messages as the lanes' names allow."""
-        for message in messages(lanes):
-            self._execute("SELECT pg_notify(%s, %s)", [CHANNEL, message])
-
-    def can_listen(self) -> bool:
-        """Whether workers can hear of new jobs at once: yes."""
-        return True
-
-    @contextmanager
-    def listening(self) -> Iterator[Ear]:
-        """Hold a connection of its own that hears notifications."""
-        with open_ear(self.connection) as ear:
-            yield ear
 
     def ready_queues(self) -> list[str]:
         """Return the names of the queues that have a ready job, in order. One index descent for each."""
@@ -276,10 +258,6 @@ class PostgresStore(OrmStore):
             rows: list[Any] = cursor.fetchall()
         return rows
 
-    def _execute(self, statement: str, parameters: Sequence[Any] | None = None) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
-
 
 # Before every time that a job can carry; "-infinity" would not come back through Python.
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
@@ -308,6 +286,6 @@ def _state(error: Exception) -> str | None:
 
 def _result(settlement: Settlement) -> str:
     outcome = settlement.outcome
-    if isinstance(outcome, Failed):
-        raise TypeError(f"Job {settlement.job.id} failed; fail() settles it.")
+    if not isinstance(outcome, Succeeded):
+        raise TypeError(f"Job {settlement.job.id} did not succeed; fail() settles it.")
     return outcome.result

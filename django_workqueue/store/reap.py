@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Min, Q, QuerySet
 
-from ..domain.outcomes import Bury, Decision, Failed
+from ..domain.outcomes import Bury, Cancel, Decision, Failed, Retry
 from ..domain.states import DeathReason, FailureKind, JobState
 from ..models import Failure, Job, Lease
 from .base import Literal
@@ -34,6 +34,8 @@ class Lapse:
     shared: bool
     """Whether the lease covered other jobs too, so that the culprit is not known."""
     kind: FailureKind
+    cancel_requested: bool = False
+    """Whether somebody wants the job no more."""
 
 
 Judge = Callable[[Lapse], Decision]
@@ -52,6 +54,7 @@ class Reclaimed:
     attempts: int
     died: DeathReason | None
     last_error: str
+    cancelled: bool = False
 
 
 class Reaping(Settling):
@@ -87,8 +90,10 @@ class Reaping(Settling):
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
             ids = list(self._unheld(orphans).values_list("pk", flat=True)[:limit])
             returning = Q(pk__in=ids)
-            rescued = Job.objects.using(self.alias).filter(returning)
-            return rescued.update(state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting(returning))
+            self._wanted(returning).update(
+                state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting(returning)
+            )
+        return len(ids)
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes."""
@@ -140,21 +145,27 @@ class Reaping(Settling):
     def _reclaim_lease(self, lease: Lease, kind: FailureKind, judge: Judge, now: datetime) -> list[Reclaimed]:
         jobs = self._jobs_of(lease)
         failed = Failed(kind=kind, message=_explain(kind, lease), run_seconds=(now - lease.acquired_at).total_seconds())
-        failures, returning, reclaimed = [], [], []
+        failures, returning, cancelled, reclaimed = [], [], [], []
         for job in jobs:
             job.lapses += 1
             job.last_error = failed.summary
             decision = judge(_lapse(job, kind, shared=len(jobs) > 1))
             failures.append(new_failure(job, lease.pk, failed, decision, worker=lease.worker, now=now))
             reclaimed.append(_reclaimed(job, lease, kind, decision))
-            if isinstance(decision, Bury):
-                self._bury(job, decision.reason, now)
-            else:
-                put_back(job, decision, now)
-                returning.append(job)
+            match decision:
+                case Bury():
+                    self._bury(job, decision.reason, now)
+                case Cancel():
+                    cancelled.append(job)
+                case Retry():
+                    put_back(job, decision, now)
+                    returning.append(job)
         Failure.objects.using(self.alias).bulk_create(failures)
         self._free_taken_keys(returning)
         Job.objects.using(self.alias).bulk_update(returning, PUT_BACK)
+        for job in cancelled:
+            # Where nothing is kept of them, their failures go as well.
+            self._cancel(job, now, worker=lease.worker, run_seconds=failed.run_seconds)
         return reclaimed
 
     def _jobs_of(self, lease: Lease) -> list[Job]:
@@ -169,7 +180,9 @@ class Reaping(Settling):
 
 
 def _lapse(job: Job, kind: FailureKind, *, shared: bool) -> Lapse:
-    return Lapse(job.pk, job.queue, job.attempts, job.max_attempts, job.lapses, shared, kind)
+    return Lapse(
+        job.pk, job.queue, job.attempts, job.max_attempts, job.lapses, shared, kind, job.cancel_requested_at is not None
+    )
 
 
 def _reclaimed(job: Job, lease: Lease, kind: FailureKind, decision: Decision) -> Reclaimed:
@@ -183,6 +196,7 @@ def _reclaimed(job: Job, lease: Lease, kind: FailureKind, decision: Decision) ->
         attempts=job.attempts,
         died=decision.reason if isinstance(decision, Bury) else None,
         last_error=job.last_error,
+        cancelled=isinstance(decision, Cancel),
     )
 
 

@@ -9,7 +9,8 @@ from uuid import UUID
 from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Least
 
-from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..conf import get_settings
+from ..domain.outcomes import Bury, Cancel, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.states import DeathReason, Ending, FailureKind, JobState, MemberState
 from ..exceptions import LossReason
 from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
@@ -54,36 +55,47 @@ class Settling(Flowing):
             started = self.carry_on(workflows, [each for each in done if each.job.id in settled])
         return Linked(settled, started)
 
-    def fail(self, settlement: Settlement, decision: Decision, *, worker: str, last: bool) -> bool:
+    def fail(self, settlement: Settlement, decision: Decision, *, worker: str, last: bool) -> Decision | None:
         """
-        Record a failed attempt and put the job back or bury it, in one transaction.
+        Record an attempt that did not succeed and put the job back, bury it or cancel it, in one transaction.
 
-        Answers False, having written nothing, when the lease no longer holds.
+        Returns what was done, which is the decision's ``if_cancelled`` where the job was to be cancelled; None, having
+        written nothing, when the lease no longer holds.
         """
         job_id, lease_id = settlement.job.id, settlement.job.lease_id
-        failed = settlement.outcome
-        if isinstance(failed, Succeeded):
+        outcome = settlement.outcome
+        if isinstance(outcome, Succeeded):
             raise TypeError(f"Job {job_id} succeeded; complete() settles it.")
         with self.transaction():
             job = self._held(lease_id, [job_id], workflow=settlement.job.workflow).first()
             if job is None:
-                return False
+                return None
             now = self.now()
-            new_failure(job, lease_id, failed, decision, worker=worker, now=now).save(using=self.alias)
-            job.last_error = failed.summary
+            if isinstance(decision, Retry) and job.cancel_requested_at is not None:
+                decision = decision.if_cancelled
+            if isinstance(outcome, Failed):
+                new_failure(job, lease_id, outcome, decision, worker=worker, now=now).save(using=self.alias)
+                job.last_error = outcome.summary
+                job.interruptions += outcome.kind is FailureKind.INTERRUPTED
             job.lapses = 0
-            job.interruptions += failed.kind is FailureKind.INTERRUPTED
-            if isinstance(decision, Bury):
-                self._bury(job, decision.reason, now)
-            else:
-                put_back(job, decision, now)
-                self._free_taken_keys([job])
-                job.save(using=self.alias, update_fields=PUT_BACK)
+            match decision:
+                case Bury():
+                    self._bury(job, decision.reason, now)
+                case Cancel():
+                    self._cancel(job, now, worker=worker, run_seconds=outcome.run_seconds)
+                case Retry():
+                    put_back(job, decision, now)
+                    self._free_taken_keys([job])
+                    job.save(using=self.alias, update_fields=PUT_BACK)
             self._close(lease_id, last=last)
-        return True
+        return decision
 
     def release(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
-        """Give unstarted jobs back as if they had never been claimed, and return the ids that were."""
+        """
+        Give unstarted jobs back as if they had never been claimed, and return the ids that were.
+
+        Those that were to be cancelled are over.
+        """
         with self.transaction():
             held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
             self._unclaim(Q(pk__in=held))
@@ -181,7 +193,7 @@ class Settling(Flowing):
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
     def _unclaim(self, returning: Q) -> int:
-        jobs = Job.objects.using(self.alias).filter(returning)
+        jobs = self._wanted(returning)
         return jobs.update(
             state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
         )
@@ -209,19 +221,46 @@ class Settling(Flowing):
             for job in jobs:
                 job.dedupe_key = keys.get(job.pk, job.dedupe_key)
 
+    def _wanted(self, returning: Q) -> QuerySet[Job]:
+        """Return the jobs that are about to wait again, once those of them that were to be cancelled are."""
+        jobs = Job.objects.using(self.alias).filter(returning)
+        for job in jobs.filter(cancel_requested_at__isnull=False):
+            self._cancel(job, self.now())
+        return jobs
+
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
         self.lose_member(job, MemberState.DEAD, job.last_error)
         job.delete(using=self.alias)
 
+    def _cancel(self, job: Job, now: datetime, *, worker: str = "", run_seconds: float | None = None) -> FinishedJob:
+        """Move a job out of the live table for good. Its row is kept for as long as its queue says, as is a result."""
+        retention = get_settings().queue(job.queue).retention
+        finished = FinishedJob(
+            outcome=Ending.CANCELLED,
+            worker=worker,
+            started_at=None if run_seconds is None else now - timedelta(seconds=run_seconds),
+            finished_at=now,
+            expires_at=now + retention,
+            **copied(job),
+        )
+        if retention:
+            finished.save(using=self.alias, force_insert=True)
+        else:
+            Failure.objects.using(self.alias).filter(job_id=job.pk).delete()
+        Job.objects.using(self.alias).filter(pk=job.pk).delete()
+        self.lose_member(job, MemberState.CANCELLED, "It was cancelled.")
+        return finished
 
-PUT_BACK = ("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error", "dedupe_key")
+
+PUT_BACK = ("lease", "state", "ready_at", "attempts", "interruptions", "lapses", "last_error", "dedupe_key", "progress")
 """What put_back() may change, with what its callers do."""
 
 
 def put_back(job: Job, decision: Retry, now: datetime) -> None:
     """Make ``job`` wait again: ready where it was, or scheduled after the decision's delay."""
     job.lease = None
+    job.progress = None
     job.state = JobState.SCHEDULED if decision.delay else JobState.READY
     if decision.delay:
         job.ready_at = now + decision.delay
@@ -253,8 +292,8 @@ def copied(job: Job | FinishedJob | DeadLetter) -> dict[str, object]:
 
 def _finished(job: Job, settlement: Settlement, worker: str, now: datetime) -> FinishedJob:
     outcome = settlement.outcome
-    if isinstance(outcome, Failed):
-        raise TypeError(f"Job {job.pk} failed; fail() settles it.")
+    if not isinstance(outcome, Succeeded):
+        raise TypeError(f"Job {job.pk} did not succeed; fail() settles it.")
     return FinishedJob(
         outcome=Ending.SUCCEEDED,
         result=outcome.result,

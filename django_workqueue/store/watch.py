@@ -40,6 +40,7 @@ class QueueStats:
     done: int = 0
     failed: int = 0
     died: int = 0
+    cancelled: int = 0
     reaped: int = 0
     duplicates: int = 0
 
@@ -61,6 +62,7 @@ class QueueCounts:
     done: int = 0
     failed: int = 0
     dead: int = 0
+    cancelled: int = 0
     reaped: int = 0
     duplicates: int = 0
 
@@ -147,6 +149,7 @@ class Watching(Claiming):
                     done=F("done") + more.done,
                     failed=F("failed") + more.failed,
                     dead=F("dead") + more.dead,
+                    cancelled=F("cancelled") + more.cancelled,
                     reaped=F("reaped") + more.reaped,
                     duplicates=F("duplicates") + more.duplicates,
                 )
@@ -189,6 +192,7 @@ class Watching(Claiming):
             done=row.done,
             failed=row.failed,
             died=row.dead,
+            cancelled=row.cancelled,
             reaped=row.reaped,
             duplicates=row.duplicates,
             **{state: count[row.name] for state, count in counts.items()},

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from ..domain.encoding import decode
-from ..domain.outcomes import Bury, ClaimedJob, Failed, Succeeded
+from ..domain.outcomes import Bury, Cancel, ClaimedJob, Failed, Succeeded
 from ..exceptions import LeaseLostError
 from ..lifecycle import claim as claiming
 from ..lifecycle import settle as settling
@@ -26,7 +26,7 @@ MOST_ATTEMPTS = 10_000
 # A step of time that makes something due, but for the rounding of times on their way to the database.
 _SHORTEST_STEP = timedelta(milliseconds=1)
 
-Ending = Literal["succeeded", "retry", "dead", "refused"]
+Ending = Literal["succeeded", "retry", "dead", "cancelled", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,10 @@ class Attempt:
     number: int
     """From 1 for each job."""
     ending: Ending
-    """``"retry"``: it failed and comes back. ``"dead"``: it is a dead letter. ``"refused"``: its lease did not hold."""
+    """
+    ``"retry"``: it failed and comes back. ``"dead"``: it is a dead letter. ``"cancelled"``: somebody wants it no more.
+    ``"refused"``: its lease did not hold.
+    """
     result: Any = None
     error: JobFailedError | LeaseLostError | None = None
 
@@ -150,13 +153,16 @@ class _Drainer:
                 return self._refused(job)
             self._tally.add_done([settlement])
             return _attempt(job, "succeeded", result=decode(settlement.outcome.result, object))
-        return self._fail(job, attempted, settlement.outcome)
+        return self._fail(job, attempted)
 
-    def _fail(self, job: ClaimedJob, attempted: Attempted, failed: Failed) -> Attempt:
+    def _fail(self, job: ClaimedJob, attempted: Attempted) -> Attempt:
         decision = settling.fail(self._store, attempted.settlement, worker=self._worker, last=True)
         if decision is None:
             return self._refused(job)
         self._tally.add_failed(attempted.settlement, decision)
+        failed = attempted.settlement.outcome
+        if isinstance(decision, Cancel) or not isinstance(failed, Failed):
+            return _attempt(job, "cancelled")
         error = JobFailedError(job, failed, decision)
         error.__cause__ = attempted.error
         return _attempt(job, "dead" if isinstance(decision, Bury) else "retry", error=error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from ..domain.outcomes import Bury, ClaimedJob, Decision, Failed
+from ..domain.outcomes import Bury, Cancel, ClaimedJob, Decision, Failed
 
 
 class JobFailedError(Exception):
@@ -32,4 +32,6 @@ class JobFailedError(Exception):
 def _fate(decision: Decision) -> str:
     if isinstance(decision, Bury):
         return f"is a dead letter ({decision.reason.value})"
+    if isinstance(decision, Cancel):
+        return "is cancelled"
     return f"is due again in {decision.delay.total_seconds():g} s"

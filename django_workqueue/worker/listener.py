@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 
 from ..store import Store
-from ..store.base import Ear
-from ..store.reap import Lanes
+from ..store.base import Ear, Message
 from .lanes import News
 from .shutdown import StopRequest
 from .thread import Backoff, WorkerThread
@@ -60,17 +59,18 @@ class Listener(WorkerThread):
     def _listen(self, ear: Ear) -> None:
         self._heard_at, self._asked_at = time.monotonic(), None
         while not self._ended.requested:
-            for lanes in ear.hear(_LOOK_SECONDS):
-                self._heard(lanes)
+            for message in ear.hear(_LOOK_SECONDS):
+                self._heard(message)
             self._probe(ear)
 
-    def _heard(self, lanes: Lanes | None) -> None:
+    def _heard(self, message: Message) -> None:
         self._heard_at = time.monotonic()
-        if lanes is None:
-            self._asked_at = None
-        else:
-            self._news.lanes.extend(lanes)
-            self._wake()
+        match message:
+            case None:
+                self._asked_at = None
+            case set():
+                self._news.lanes.extend(message)
+                self._wake()
 
     def _probe(self, ear: Ear) -> None:
         """Send a message to itself from time to time; raise when one was not heard."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from ..domain.outcomes import Bury, Decision, Settlement
+from ..domain.outcomes import Bury, Cancel, Decision, Failed, Settlement
 from ..models import QueueMinute
 from ..store.watch import QueueCounts
 
@@ -50,16 +50,17 @@ class Tally:
             self.done += len(settlements)
 
     def add_failed(self, settlement: Settlement, decision: Decision) -> None:
-        """Count a failed attempt with what was decided."""
-        died = isinstance(decision, Bury)
+        """Count an attempt that did not succeed, with what was decided. One that was cancelled has not failed."""
+        failed, died = isinstance(settlement.outcome, Failed), isinstance(decision, Bury)
         with self._lock:
             job = settlement.job
             minute, counts = self._minute(job.queue, job.task, [settlement]), self._counts[job.queue]
-            minute.failed += 1
-            counts.failed += 1
+            minute.failed += failed
+            counts.failed += failed
             minute.dead += died
             counts.dead += died
-            self.failed += 1
+            counts.cancelled += isinstance(decision, Cancel)
+            self.failed += failed
 
     def _minute(self, queue: str, task: str, settlements: Sequence[Settlement]) -> _Minute:
         """Return this minute's rollup of a queue and task, with the waits and runs of these settlements counted."""
@@ -88,6 +89,7 @@ class Tally:
                 mine.done += more.done
                 mine.failed += more.failed
                 mine.dead += more.dead
+                mine.cancelled += more.cancelled
 
     def minutes(self) -> list[QueueMinute]:
         """Return the rollups that changed since they were last written, whole."""

@@ -43,6 +43,11 @@ def decide(store, *, attempts: int = 1, **outcome):
     return settle.decide(store, failed(claim_one(store), **outcome))
 
 
+def retry(seconds: float) -> Retry:
+    """Return the decision to try again, unless the job was to be cancelled meanwhile."""
+    return Retry(timedelta(seconds=seconds), if_cancelled=Bury(DeathReason.CANCELLED))
+
+
 def fail(store, job, **outcome):
     """Settle a failed attempt and return the decision."""
     return settle.fail(store, failed(job, **outcome), worker="worker-1", last=True)
@@ -54,7 +59,7 @@ def fail(store, job, **outcome):
 @pytest.mark.parametrize(("attempt", "seconds"), [(1, 1), (2, 2)])
 def test_failure_is_retried_with_backoff(store, attempt, seconds):
     """Doubling from a second."""
-    assert decide(store, attempts=attempt) == Retry(timedelta(seconds=seconds))
+    assert decide(store, attempts=attempt) == retry(seconds)
 
 
 def test_last_attempt_is_the_last(store):
@@ -64,8 +69,8 @@ def test_last_attempt_is_the_last(store):
 
 def test_asked_delay_replaces_the_backoff(store):
     """And still counts as an attempt."""
-    assert decide(store, retry_after=timedelta(seconds=90)) == Retry(timedelta(seconds=90))
-    assert decide(store, retry_after=timedelta(), attempts=2) == Retry(timedelta())
+    assert decide(store, retry_after=timedelta(seconds=90)) == retry(90)
+    assert decide(store, retry_after=timedelta(), attempts=2) == retry(0)
     assert decide(store, retry_after=timedelta(seconds=90), attempts=3) == Bury(DeathReason.EXHAUSTED)
 
 

@@ -15,7 +15,7 @@ from django_workqueue.exceptions import QueueUnavailableError
 from django_workqueue.lifecycle.enqueue import JobRequest, enqueue
 from django_workqueue.models import Job
 from django_workqueue.store import store_for
-from django_workqueue.store.listening import CHANNEL, lanes_in, messages
+from django_workqueue.store.listening import CHANNEL, messages, read
 from tests import samples
 from tests.claims import claim, claim_one, complete
 from tests.factories import JobFactory
@@ -168,7 +168,7 @@ def test_many_lanes_are_sent_in_parts_that_the_server_takes(store):
 
     assert len(parts) > 1
     assert max(len(part.encode()) for part in parts) < 8000
-    assert {lane for part in parts for lane in lanes_in(part)} == lanes
+    assert {lane for part in parts for lane in read(part)} == lanes
     assert all(json.loads(part) for part in parts)
     heard = hear(store, lambda: store.notify(lanes))
     assert set().union(*heard) == lanes

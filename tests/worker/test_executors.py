@@ -140,10 +140,11 @@ def test_error_around_a_job_fails_that_job(slot, monkeypatch, where):
     assert isinstance(after, Succeeded)
 
 
+@pytest.mark.parametrize("look", [traces.look_around, traces.look_around_async])
 @pytest.mark.parametrize("dirty", [traces.leave_language, traces.leave_context, traces.leave_async_context])
-def test_nothing_of_one_job_is_left_for_the_next(slot, dirty):
+def test_nothing_of_one_job_is_left_for_the_next(slot, dirty, look):
     """Language, time zone and context variables end with it."""
-    _, after = slot.run(job_of(dirty), job_of(traces.look_around))
+    _, after = slot.run(job_of(dirty), job_of(look))
 
     expected = f'["{translation.get_language()}","{timezone.get_current_timezone_name()}",null]'
     assert after.result == expected

@@ -10,6 +10,7 @@ Mix ``StoreConformance`` into a Django ``TestCase`` and say how the store is mad
 
 from __future__ import annotations
 
+from .cancelling import CancellingConformance
 from .claiming import ClaimingConformance
 from .conservation import ConservationConformance
 from .enqueueing import EnqueueingConformance
@@ -29,6 +30,7 @@ class StoreConformance(
     FencingConformance,
     SettlingConformance,
     ReapingConformance,
+    CancellingConformance,
     OperatingConformance,
     SteppingConformance,
     StatisticsConformance,

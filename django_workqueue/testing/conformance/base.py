@@ -117,7 +117,8 @@ class ConformanceBase(Mixed):
     def fail_job(self, job: ClaimedJob, decision: Decision = AT_ONCE, *, last: bool = True, **failed: Any) -> bool:
         """Report that an attempt failed, and return whether the report was taken."""
         outcome = Failed(**{"kind": FailureKind.ERROR, "error_class": "builtins.OSError", "message": "boom"} | failed)
-        return self.store.fail(Settlement(job, outcome, BackoffPolicy()), decision, worker="worker-1", last=last)
+        settlement = Settlement(job, outcome, BackoffPolicy())
+        return self.store.fail(settlement, decision, worker="worker-1", last=last) is not None
 
     def bury(self, job: ClaimedJob, **failed: Any) -> bool:
         """Report that the last attempt failed."""
