@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
@@ -23,20 +23,17 @@ class CorrelationId:
     """
 
     def __init__(self) -> None:
-        self._variable: ContextVar[str | UUID | None] = ContextVar("django_workqueue_correlation_id", default=None)
+        variable: ContextVar[str | UUID | None] = ContextVar("django_workqueue_correlation_id", default=None)
+        self._get = variable.get
+        self.set = variable.set
+        """Let another one hold from here on. Returns a token."""
+        self.reset = variable.reset
+        """Take back the ``set`` that gave the token."""
 
     def get(self) -> str | None:
         """Return the correlation id that holds here."""
-        value = self._variable.get()
+        value = self._get()
         return str(value) if isinstance(value, UUID) else value
-
-    def set(self, value: str | UUID | None) -> Token[str | UUID | None]:
-        """Let another one hold from here on; the token takes it back."""
-        return self._variable.set(value)
-
-    def reset(self, token: Token[str | UUID | None]) -> None:
-        """Take back the ``set`` that gave the token."""
-        self._variable.reset(token)
 
 
 correlation_id = CorrelationId()
@@ -84,7 +81,10 @@ def correlation_of(job_id: UUID, metadata: Mapping[str, Any]) -> str:
 
 
 def restore_trace(job_id: UUID, metadata: Mapping[str, Any]) -> None:
-    """Set the trace that a job carries in the current context, which is the job's own and ends with it."""
+    """Set the trace that a job carries in the current context, which is the job's own: new, and ended with it."""
+    if not metadata:
+        correlation_id.set(job_id)
+        return
     carried = metadata.get("correlation_id")
     correlation_id.set(carried if isinstance(carried, str) else job_id)
     parent = metadata.get("traceparent")

@@ -109,6 +109,8 @@ def run(call: Call, *, within: Within | None = None, on_error: OnError | None = 
     """
     begun = time.monotonic()
     _begin(call)
+    if is_listened_to(task_started):
+        _announce_start(call)
     try:
         is_bare = within is None and not call.terms.run_hooks
         value = _value(call) if is_bare else _surrounded_value(call, within or contextlib.nullcontext)
@@ -122,10 +124,10 @@ def run(call: Call, *, within: Within | None = None, on_error: OnError | None = 
 
 async def run_async(call: Call) -> Settlement:
     """Await the task in this event loop, as ``run``. Nothing that it raises passes; cancellation from outside does."""
-    restore_trace(call.job.id, call.metadata)
+    _begin(call)
     # In a thread, as receivers may use the ORM, and so does the description of a job that failed before.
     if is_listened_to(task_started):
-        await sync_to_async(_begin)(call)
+        await sync_to_async(_announce_start)(call)
     begun = time.monotonic()
     try:
         value = await (_surrounded(call) if call.terms.run_hooks else call.task.func(*call.args, **call.kwargs))
@@ -180,12 +182,13 @@ async def _await(value: Any) -> Any:
 
 
 def _begin(call: Call) -> None:
-    """Set the job's trace, then log and announce its start."""
     restore_trace(call.job.id, call.metadata)
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("Job %s of %s starts.", call.job.id, call.job.task, extra=job_fields(call.job))
-    if is_listened_to(task_started):
-        announce(task_started, call.task, lambda: _started(call))
+
+
+def _announce_start(call: Call) -> None:
+    announce(task_started, call.task, lambda: _started(call))
 
 
 def _started(call: Call) -> AnyTaskResult:

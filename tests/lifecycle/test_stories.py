@@ -131,6 +131,20 @@ def test_log_records_have_the_correlation_id(store, caplog, correlation):
     assert {record.correlation_id for record in told} == {correlation or result.id}
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("one", [samples.add, samples.add_async], ids=["function", "coroutine"])
+def test_start_is_logged_in_a_worker(caplog, one):
+    """Of a coroutine as of a function, whether or not anybody listens to the signal."""
+    with caplog.at_level(logging.DEBUG, logger="django_workqueue.run"):
+        result = request(one, 1, 2, correlation="req-1")
+        with ThreadedWorker() as worker:
+            worker.settle()
+
+    [record] = [each for each in caplog.records if each.name == "django_workqueue.run"]
+    assert (record.job_id, record.correlation_id) == (result.id, "req-1")
+    assert record.getMessage().endswith("starts.")
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("metadata", ["", "{broken", "[]", '{"correlation_id": 7}'])
 def test_record_about_a_damaged_row_can_be_written(store, metadata):
