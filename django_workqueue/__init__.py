@@ -9,6 +9,7 @@ from .exceptions import (
     ArgumentsDoNotFitError,
     DuplicateJobError,
     InvalidJobError,
+    InvalidScheduleError,
     InvalidStepError,
     JobCancelledError,
     JobNotFoundError,
@@ -21,6 +22,7 @@ from .exceptions import (
     QueueUnavailableError,
     Reject,
     RetryAfter,
+    ScheduleNotFoundError,
     StepInFlightError,
     StepNotFoundError,
     StepUnknownError,
@@ -32,6 +34,7 @@ from .exceptions import (
 if TYPE_CHECKING:
     from .domain.context import JobContext
     from .domain.policies import BackoffPolicy
+    from .domain.timetables import Timetable
     from .domain.trace import correlation_id, traceparent
     from .lifecycle.results import WorkResult
     from .tasks import Call, Signature, WorkTask, task
@@ -45,6 +48,7 @@ __all__ = [
     "Call",
     "DuplicateJobError",
     "InvalidJobError",
+    "InvalidScheduleError",
     "InvalidStepError",
     "JobCancelledError",
     "JobContext",
@@ -58,11 +62,13 @@ __all__ = [
     "QueueUnavailableError",
     "Reject",
     "RetryAfter",
+    "ScheduleNotFoundError",
     "Signature",
     "StepInFlightError",
     "StepNotFoundError",
     "StepUnknownError",
     "TaskNotRegisteredError",
+    "Timetable",
     "WorkQueueError",
     "WorkResult",
     "WorkTask",
@@ -83,6 +89,7 @@ _LAZY = {
     "Call": "tasks",
     "JobContext": "domain.context",
     "Signature": "tasks",
+    "Timetable": "domain.timetables",
     "WorkResult": "lifecycle.results",
     "WorkTask": "tasks",
     "WorkflowHandle": "workflows",

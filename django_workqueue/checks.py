@@ -11,10 +11,12 @@ from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004 - Django's own name
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
+from django.utils import timezone
 
 from .conf import Fault, QueuePolicy, Settings, find_faults, get_settings
 from .domain.contract import CONTRACT_APP, task_backends
 from .domain.hooks import find
+from .lifecycle.declare import Misdeclared, definitions
 from .models.base import NAME_LENGTH
 from .store import store_for
 from .store.sqlite import SqliteStore
@@ -71,6 +73,15 @@ def check_hooks(**_kwargs: Any) -> list[CheckMessage]:
             except ImproperlyConfigured as error:
                 messages.append(hook_unusable(key, error))
     return messages
+
+
+@register(Tags.compatibility)
+def check_schedules(**_kwargs: Any) -> list[CheckMessage]:
+    """Check the schedules in code, each by itself."""
+    if find_faults():
+        return []
+    _, refused = definitions(timezone.now())
+    return [schedule_task_unknown(each) if each.is_unknown_task else schedule_unusable(each) for each in refused]
 
 
 @register(Tags.database)
@@ -188,6 +199,26 @@ def hook_unusable(key: str, error: ImproperlyConfigured) -> Error:
         f"WORKQUEUE[{key!r}]: {error}",
         hint="Name each hook by the dotted path of a function. Until this is mended no job can be enqueued or run.",
         id="django_workqueue.E009",
+    )
+
+
+def schedule_unusable(fault: Misdeclared) -> Error:
+    """Say why a schedule in code cannot be followed."""
+    return Error(
+        f"{fault.where} cannot be used.",
+        hint=fault.problem,
+        obj=fault.name,
+        id="django_workqueue.E020",
+    )
+
+
+def schedule_task_unknown(fault: Misdeclared) -> Error:
+    """Say that a schedule in code names no task."""
+    return Error(
+        f"{fault.where} names no task.",
+        hint=fault.problem,
+        obj=fault.name,
+        id="django_workqueue.E021",
     )
 
 

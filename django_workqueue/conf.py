@@ -59,6 +59,8 @@ class Settings:
     """Dotted paths of functions that see each job before it is stored."""
     run_hooks: tuple[str, ...] = ()
     """Dotted paths of functions that return a context manager for each run."""
+    schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Schedules by name, each as it is written: one that cannot be used must not keep the others from firing."""
     poll_interval: timedelta = timedelta(seconds=1)
     reap_interval: timedelta = timedelta(seconds=5)
 
@@ -148,6 +150,12 @@ def _paths(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _entries(value: Any) -> dict[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping) or not all(isinstance(entry, Mapping) for entry in value.values()):
+        raise ValueError("must map names to dicts")
+    return dict(value)
+
+
 Parser = Callable[[Any], Any]
 
 BACKOFF_KEYS: dict[str, tuple[str, Parser]] = {
@@ -171,6 +179,7 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "ALIASES": ("aliases", _names),
     "ENQUEUE_HOOKS": ("enqueue_hooks", _paths),
     "RUN_HOOKS": ("run_hooks", _paths),
+    "SCHEDULES": ("schedules", _entries),
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),
 }

@@ -8,10 +8,12 @@ The errors of the queue, in one place to avoid import loops.
     │   └── PayloadTooLargeError
     ├── ArgumentsDoNotFitError (TypeError)   the task cannot be called with these arguments
     ├── InvalidJobError (ValueError)     a bad tenant, key, id, delay ... at enqueue
+    ├── InvalidScheduleError (ValueError)    a cron line, interval, zone ... that cannot be followed
     ├── QueueUnavailableError            the database cannot be reached
     ├── LeaseLostError                   the worker's claim no longer holds
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
     ├── WorkflowNotFoundError (LookupError)
+    ├── ScheduleNotFoundError (LookupError)  no such schedule
     ├── DuplicateJobError                a dead letter cannot come back: its key or id is live again
     ├── TaskNotRegisteredError (LookupError)
     ├── InvalidStepError (ValueError)    a step that cannot be begun as it was asked for
@@ -71,6 +73,12 @@ class InvalidJobError(WorkQueueError, ValueError):
     retryable = False
 
 
+class InvalidScheduleError(WorkQueueError, ValueError):
+    """A schedule cannot be followed: its cron line, interval, zone or policies cannot be used, or it never fires."""
+
+    retryable = False
+
+
 class QueueUnavailableError(WorkQueueError):
     """The database that holds the queue cannot be reached. Nothing was accepted; trying again may succeed."""
 
@@ -126,6 +134,16 @@ class WorkflowNotFoundError(WorkQueueError, LookupError):
     def __init__(self, workflow_id: Any) -> None:
         self.workflow_id = workflow_id
         super().__init__(f"There is no workflow {str(workflow_id)!r} here. Was it pruned?")
+
+
+class ScheduleNotFoundError(WorkQueueError, LookupError):
+    """There is no schedule of that name."""
+
+    retryable = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no schedule {name!r} here. One in code is there once a worker has started.")
 
 
 class DuplicateJobError(WorkQueueError):

@@ -19,6 +19,7 @@ from .domain.contract import (
     Task,
 )
 from .domain.policies import BackoffPolicy
+from .domain.timetables import Schedule, declare
 from .exceptions import LONGEST, InvalidJobError
 from .lifecycle.enqueue import DedupeUntil, queue_name
 
@@ -193,6 +194,7 @@ def task(
     dedupe_key: DedupeKey | None = ...,
     dedupe_until: DedupeUntil = ...,
     metadata: Mapping[str, Any] = ...,
+    schedule: Schedule = ...,
 ) -> Callable[[Callable[..., Any]], WorkTask]: ...
 
 
@@ -202,13 +204,19 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     It makes a WorkTask on any backend, so that a project whose tests use Django's immediate or dummy backend can be
     imported. ``run_after`` and ``job_id`` belong to one job: set them by ``using``.
+
+    ``schedule``, a cron line, a timedelta, a Timetable or several, has workers enqueue it again and again.
     """
     for name in ("run_after", "job_id"):
         if name in options:
             raise TypeError(f"{name} belongs to one job and not to its task. Use .using({name}=...) when you enqueue.")
     options.setdefault("backend", DEFAULT_TASK_BACKEND_ALIAS)
+    schedule = options.pop("schedule", None)
 
     def make(func: Callable[..., Any]) -> WorkTask:
-        return WorkTask(func=func, **options)
+        made = WorkTask(func=func, **options)
+        if schedule is not None:
+            declare(made.module_path, schedule)
+        return made
 
     return make if function is None else make(function)

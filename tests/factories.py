@@ -19,6 +19,7 @@ from django_workqueue.models import (
     Lease,
     Queue,
     QueueMinute,
+    Schedule,
     Step,
     Worker,
 )
@@ -229,3 +230,30 @@ class StepFactory(DjangoModelFactory):
     begun_at = ago(seconds=62)
     done_at = ago(seconds=61)
     expires_at = ahead(days=7)
+
+
+class ScheduleFactory(DjangoModelFactory):
+    """A schedule that a person made, every hour, not planned yet. ``due=True``: planned, and its time has come."""
+
+    class Meta:
+        model = Schedule
+        skip_postgeneration_save = True
+
+    class Params:
+        due = factory.Trait(
+            next_at=ago(seconds=1),
+            plan=factory.LazyAttribute(lambda row: Schedule(**_timing(row)).digest),
+        )
+
+    name = factory.Sequence(lambda number: f"schedule-{number}")
+    task = "tests.samples.add"
+    args = "[1,2]"
+    cron = "0 * * * *"
+    zone = "UTC"
+    created_at = ago(days=2)
+
+
+def _timing(row):
+    """Return the columns that a plan depends on."""
+    given = ("cron", "interval", "zone", "starts_at", "ends_at", "enabled", "created_at")
+    return {name: getattr(row, name) for name in given if hasattr(row, name)}

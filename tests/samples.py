@@ -161,3 +161,18 @@ async def wait_for_ever():
 
 
 not_a_task = object()
+
+
+@task
+def scheduled_for(*, ctx: JobContext):
+    """Tell which firing of its schedule the job stands for."""
+    return ctx.scheduled_for and ctx.scheduled_for.isoformat()
+
+
+def _no_key():
+    raise LookupError("no key today")
+
+
+@task(dedupe_key=_no_key)
+def keyed_badly():
+    """Do nothing; its key cannot be made."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
 from .contract import AnyTaskResult
 from .steps import OnUnknown, check_step, idempotency_key
 from .trace import correlation_of
+
+SCHEDULE, SCHEDULED_FOR = "_schedule", "_scheduled_for"
+"""Keys of the metadata that a schedule gives its jobs: its name, and the firing that they stand for."""
 
 
 class Ledger(Protocol):
@@ -108,6 +112,12 @@ class JobContext:
     ) -> Any:
         """Do as ``once``, with a coroutine function, or with a plain one, which is run in a thread."""
         return await self.ledger.aonce(step, fn, args, kwargs, on_unknown=on_unknown)
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The firing of the schedule that the job stands for, in UTC; None for a job that no schedule enqueued."""
+        moment = self.metadata.get(SCHEDULED_FOR)
+        return None if moment is None else datetime.fromisoformat(moment)
 
     @property
     def task_result(self) -> AnyTaskResult:

@@ -95,3 +95,33 @@ class MemberState(TextChoices):
     DONE = "done", _("Done")
     DEAD = "dead", _("Dead")
     CANCELLED = "cancelled", _("Cancelled")
+
+
+class CatchUp(TextChoices):
+    """What becomes of the firings that a schedule missed while no worker ran."""
+
+    LATEST = "latest", _("Make up for the last one")
+    SKIP = "skip", _("Skip them")
+    ALL = "all", _("Make up for all")
+
+
+class Overlap(TextChoices):
+    """What a schedule does while the job of its previous firing is still live."""
+
+    SKIP = "skip", _("Skip the firing")
+    ALLOW = "allow", _("Run beside it")
+
+
+class Origin(TextChoices):
+    """Where a schedule is defined."""
+
+    CODE = "code", _("Code")
+    ADMIN = "admin", _("Admin")
+
+
+class OffReason(TextChoices):
+    """Who switched a schedule off."""
+
+    PERSON = "person", _("Switched off by a person")
+    CODE = "code", _("Declared as off")
+    REMOVED = "removed", _("No longer in the code")

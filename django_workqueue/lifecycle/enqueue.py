@@ -50,6 +50,8 @@ class JobRequest(NamedTuple):
     dedupe_until: DedupeUntil = "finish"
     metadata: Mapping[str, Any] = _NOTHING
     job_id: UUID | None = None
+    marks: Mapping[str, Any] = _NOTHING
+    """Metadata of the queue's own, whose keys begin with an underscore."""
 
 
 def enqueue(
@@ -86,6 +88,11 @@ def build(
     jobs = [_build(request, trace) for request in requests]
     _set_due_times(clock, jobs, requests)
     return jobs
+
+
+def check(request: JobRequest) -> None:
+    """Raise what names the fault unless the request could be stored as it stands. Hooks do not see it."""
+    _build(request, _NOTHING)
 
 
 def _now(store: Store) -> datetime:
@@ -141,7 +148,7 @@ def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
         ),
         dedupe_key=request.dedupe_key,
         dedupe_until_start=_until_start(request.dedupe_until),
-        metadata=_metadata(trace, request.metadata, settings.max_payload_bytes),
+        metadata=_metadata(trace, request, settings.max_payload_bytes),
     )
 
 
@@ -164,14 +171,14 @@ def _comparable(moment: datetime) -> datetime:
     return timezone.make_aware(moment) if django_settings.USE_TZ else timezone.make_naive(moment)
 
 
-def _metadata(trace: Mapping[str, Any], given: Mapping[str, Any], max_bytes: int) -> str:
-    if not trace and not given:
+def _metadata(trace: Mapping[str, Any], request: JobRequest, max_bytes: int) -> str:
+    if not trace and not request.metadata and not request.marks:
         return "{}"
-    given = _mapping(given)
+    given = _mapping(request.metadata)
     reserved = [key for key in given if isinstance(key, str) and key.startswith("_")]
     if reserved:
         raise InvalidJobError(f"metadata has the key {reserved[0]!r}. Keys that begin with an underscore are reserved.")
-    return encode(checked_trace({**trace, **given}), "metadata", max_bytes)
+    return encode(checked_trace({**trace, **given}) | dict(request.marks), "metadata", max_bytes)
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

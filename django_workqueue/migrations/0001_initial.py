@@ -1,5 +1,7 @@
 """The tables of the queue."""
 
+from datetime import timedelta
+
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.datetime
@@ -282,6 +284,101 @@ class Migration(migrations.Migration):
                 "default_permissions": ("view",),
                 "constraints": [
                     models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Schedule",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("name", models.CharField(max_length=150, unique=True, verbose_name="name")),
+                ("task", models.CharField(max_length=300, verbose_name="task")),
+                ("args", models.TextField(default="[]", verbose_name="arguments")),
+                ("kwargs", models.TextField(default="{}", verbose_name="keyword arguments")),
+                ("queue", models.CharField(default="default", max_length=100, verbose_name="queue")),
+                ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("priority", models.SmallIntegerField(default=0, verbose_name="priority")),
+                ("cron", models.CharField(blank=True, default="", max_length=200, verbose_name="cron line")),
+                ("interval", models.DurationField(blank=True, null=True, verbose_name="interval")),
+                ("zone", models.CharField(blank=True, default="", max_length=64, verbose_name="time zone")),
+                ("starts_at", models.DateTimeField(blank=True, null=True, verbose_name="starts")),
+                ("ends_at", models.DateTimeField(blank=True, null=True, verbose_name="ends")),
+                (
+                    "catch_up",
+                    models.CharField(
+                        choices=[
+                            ("latest", "Make up for the last one"),
+                            ("skip", "Skip them"),
+                            ("all", "Make up for all"),
+                        ],
+                        default="latest",
+                        max_length=6,
+                        verbose_name="missed firings",
+                    ),
+                ),
+                (
+                    "overlap",
+                    models.CharField(
+                        choices=[("skip", "Skip the firing"), ("allow", "Run beside it")],
+                        default="skip",
+                        max_length=5,
+                        verbose_name="while one is live",
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True, verbose_name="enabled")),
+                (
+                    "off_reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("person", "Switched off by a person"),
+                            ("code", "Declared as off"),
+                            ("removed", "No longer in the code"),
+                        ],
+                        default="",
+                        max_length=7,
+                        verbose_name="why off",
+                    ),
+                ),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[("code", "Code"), ("admin", "Admin")],
+                        default="admin",
+                        max_length=5,
+                        verbose_name="defined in",
+                    ),
+                ),
+                ("plan", models.CharField(blank=True, default="", max_length=32, verbose_name="planned for")),
+                ("next_at", models.DateTimeField(blank=True, null=True, verbose_name="next")),
+                (
+                    "skew",
+                    models.DurationField(default=timedelta, verbose_name="time let pass by tests"),
+                ),
+                ("last_at", models.DateTimeField(blank=True, null=True, verbose_name="last")),
+                ("fault", models.TextField(blank=True, default="", verbose_name="fault")),
+                (
+                    "code_digest",
+                    models.CharField(blank=True, default="", max_length=32, verbose_name="version in the code"),
+                ),
+                (
+                    "former_digests",
+                    models.TextField(blank=True, default="", verbose_name="former versions in the code"),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="created"),
+                ),
+            ],
+            options={
+                "verbose_name": "schedule",
+                "verbose_name_plural": "schedules",
+                "permissions": (
+                    ("switch_schedule", "Can switch schedules on and off"),
+                    ("run_schedule", "Can run schedules once now"),
+                ),
+                "indexes": [
+                    models.Index(condition=models.Q(("enabled", True)), fields=["next_at"], name="dwq_schedule_next")
                 ],
             },
         ),

@@ -7,6 +7,7 @@ from .job import Job
 from .lease import Lease
 from .pause import Pause
 from .queue import Queue, QueueMinute
+from .schedule import Schedule
 from .step import Step
 from .worker import Worker
 from .workflow import Workflow, WorkflowMember
@@ -20,6 +21,7 @@ __all__ = [
     "Pause",
     "Queue",
     "QueueMinute",
+    "Schedule",
     "Step",
     "Worker",
     "Workflow",

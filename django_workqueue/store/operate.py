@@ -11,7 +11,7 @@ from django.db.models import F, Model, Q, QuerySet, Value
 
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
-from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Step, Worker, Workflow
+from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Schedule, Step, Worker, Workflow
 from .settle import copied
 from .steps import Stepping
 from .workflows import Flowing
@@ -195,6 +195,8 @@ class Operating(Flowing, Stepping):
             for model, columns in SHIFTED.items():
                 changes = {name: F(name) - step for name in columns}
                 model._default_manager.using(self.alias).update(**changes)
+            # Unlike a job's, a schedule's time is one of the calendar: which it was is not forgotten.
+            Schedule.objects.using(self.alias).update(skew=F("skew") + step)
 
 
 SHIFTED: dict[type[Model], tuple[str, ...]] = {
@@ -204,6 +206,7 @@ SHIFTED: dict[type[Model], tuple[str, ...]] = {
     FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at"),
     DeadLetter: ("enqueued_at", "died_at"),
     Failure: ("started_at", "failed_at", "next_try_at"),
+    Schedule: ("next_at",),
     Worker: ("started_at", "seen_at"),
     Workflow: ("enqueued_at", "ended_at", "expires_at"),
     Step: ("begun_at", "done_at", "expires_at"),

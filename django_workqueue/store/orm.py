@@ -5,8 +5,9 @@ from __future__ import annotations
 from .cancel import Cancelling
 from .operate import Operating
 from .reap import Reaping
+from .schedules import Scheduling
 from .watch import Watching
 
 
-class OrmStore(Watching, Reaping, Cancelling, Operating):
+class OrmStore(Watching, Reaping, Cancelling, Operating, Scheduling):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

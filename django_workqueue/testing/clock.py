@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..lifecycle import operate
+from ..lifecycle.schedule import review, tick
 from ..store import Store, store_for
 
 
@@ -14,7 +15,8 @@ def advance(seconds: float | timedelta, *, database: str | None = None) -> None:
 
     Every stored time moves back, since the database's clock cannot be set: jobs come due and leases lapse. Then due
     jobs become ready, and the jobs of lapsed leases come back or become dead letters. ``timezone.now()`` stays as it
-    is.
+    is, save for schedules: what is due by the time that has passed in all is enqueued, and its jobs are told that
+    firing.
     """
     store = store_for(database)
     store.shift(seconds.total_seconds() if isinstance(seconds, timedelta) else seconds)
@@ -22,7 +24,22 @@ def advance(seconds: float | timedelta, *, database: str | None = None) -> None:
 
 
 def maintain(store: Store) -> None:
-    """Do what every worker does for the whole queue at any moment: promote what is due, reap what has lapsed."""
+    """Do what every worker does for the whole queue at any moment: fire, promote what is due, reap what has lapsed."""
+    fire(store)
     while store.promote():
         pass
     operate.reap_once(database=store.alias)
+
+
+def fire(store: Store) -> None:
+    """Fire the schedules that are due. Those that were made or edited since are planned first."""
+    reviewed = review(store)
+    while reviewed.behind:
+        reviewed = review(store, reviewed.behind)
+    while reviewed.rows and tick(store).lanes:
+        pass
+
+
+def next_firing(store: Store) -> timedelta | None:
+    """Return how long until a schedule fires; None when none will."""
+    return min((each.wait for each in store.upcoming_schedules(limit=1)), default=None)

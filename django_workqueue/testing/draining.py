@@ -18,7 +18,7 @@ from ..worker.lanes import LaneBook
 from ..worker.options import WorkerOptions
 from ..worker.tally import Tally
 from .attempts import Attempted, attempt
-from .clock import maintain
+from .clock import maintain, next_firing
 from .errors import JobFailedError
 
 MOST_ATTEMPTS = 10_000
@@ -131,8 +131,8 @@ class _Drainer:
         """Move on to the next due job, or to the end of the time that may pass. False when it has passed."""
         if not self._time_left:
             return False
-        due = self._store.next_due()
-        step = self._time_left if due is None else min(max(due, _SHORTEST_STEP), self._time_left)
+        due = [wait for wait in (self._store.next_due(), next_firing(self._store)) if wait is not None]
+        step = min(max(min(due, default=self._time_left), _SHORTEST_STEP), self._time_left)
         self._store.shift(step.total_seconds())
         self._time_left -= step
         return True

@@ -17,6 +17,7 @@ from .lanes import News
 from .shutdown import StopRequest
 from .tally import Tally
 from .thread import WorkerThread, log_failure
+from .timekeeper import Timekeeper
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -58,8 +59,10 @@ class Maintenance(WorkerThread):
         self._wake = wake
         self._poll_seconds = poll_seconds
         self._ended = ended
+        self._timekeeper = Timekeeper(store)
         self._chores: Sequence[Chore] = (
             Chore("promote due jobs", self._promote),
+            Chore("fire schedules", self._fire),
             Chore("reap lapsed leases", self._reap),
             Chore("write statistics", self._flush),
             Chore("rescue orphans", self._rescue),
@@ -97,6 +100,13 @@ class Maintenance(WorkerThread):
             return 0.0
         # Due, but in somebody's hands: another worker's for an instant, or a person's for an hour.
         return LOCKED_SECONDS
+
+    def _fire(self) -> float:
+        lanes, wait = self._timekeeper.look()
+        if lanes:
+            self._news.returned.extend(lanes)
+            self._wake()
+        return wait
 
     def _reap(self) -> float:
         reclaimed = reap(self._store)

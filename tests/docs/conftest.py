@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from django_workqueue.domain import registry
+from django_workqueue.domain import registry, timetables
 from django_workqueue.lifecycle import terms
 
 from .pages import blocks
@@ -47,6 +47,7 @@ def make_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     folder = tmp_path / "shop"
     folder.mkdir()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(timetables, "_declared", {})
 
     def make(page: str) -> dict[str, ModuleType]:
         forget("shop")

@@ -16,6 +16,7 @@ from django_workqueue import (
     BackoffPolicy,
     Call,
     JobContext,
+    Timetable,
     WorkflowHandle,
     WorkTask,
     conf,
@@ -103,7 +104,9 @@ def test_every_option_of_a_task_is_documented():
 
     assert set(first_cells(section(page, "task"))) == decorator_options()
     assert set(first_cells(section(page, "WorkTask"))) == of_one_job
-    assert using == decorator_options() - {"takes_context", "reject_on", "backoff", "retention"} | of_one_job
+    assert (
+        using == decorator_options() - {"takes_context", "reject_on", "backoff", "retention", "schedule"} | of_one_job
+    )
 
 
 @pytest.mark.parametrize(("heading", "owner"), [("Call", Call), ("BackoffPolicy", BackoffPolicy)])
@@ -112,6 +115,21 @@ def test_every_field_is_documented(heading, owner):
     documented = first_cells(section(f"{REFERENCE}/tasks.md", heading))
 
     assert documented == [field.name for field in fields(owner)]
+
+
+def test_every_field_of_a_timetable_is_documented():
+    """With its default, in the order of the class."""
+    documented = [(name, ast.literal_eval(default)) for name, default, _ in timetable_rows()]
+
+    assert documented == [
+        (field.name, field.default if field.default_factory is MISSING else field.default_factory())
+        for field in fields(Timetable)
+    ]
+
+
+def timetable_rows():
+    """Return the rows of the page on schedules."""
+    return rows(section(f"{REFERENCE}/schedules.md", "Timetable"))
 
 
 def test_documented_defaults_of_a_task_are_its_defaults():
@@ -327,6 +345,6 @@ def test_every_helper_for_tests_is_documented():
 @pytest.mark.parametrize("name", django_workqueue.__all__)
 def test_every_public_name_is_in_the_reference(name):
     """What can be imported from the package is documented."""
-    pages = "".join(read(f"{REFERENCE}/{page}.md") for page in ("tasks", "workflows", "context", "errors"))
+    pages = "".join(read(f"{REFERENCE}/{page}.md") for page in ("tasks", "workflows", "schedules", "context", "errors"))
 
     assert re.search(rf"^#+ {name}$", pages, re.MULTILINE)

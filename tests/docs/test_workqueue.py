@@ -31,7 +31,7 @@ def own_options(name):
     return {
         action.option_strings[-1]: action.default
         for action in parsers()[name]._actions
-        if "--help" not in action.option_strings
+        if action.option_strings and "--help" not in action.option_strings
     }
 
 

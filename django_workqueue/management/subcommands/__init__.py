@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .base import Subcommand
 from .prune import Prune
+from .schedules import Schedules
 from .stats import Stats
 
-SUBCOMMANDS: dict[str, Subcommand] = {"prune": Prune(), "stats": Stats()}
+SUBCOMMANDS: dict[str, Subcommand] = {"prune": Prune(), "schedules": Schedules(), "stats": Stats()}
