@@ -63,7 +63,7 @@ class Claiming(BaseStore):
         """
         with self.transaction():
             found = self._pick(order)
-            picked = _with_suspects_alone(found)
+            picked = found[: together([job.lapses for job in found])]
             if not picked:
                 return Claim([])
             lease = self._open_lease(order)
@@ -107,16 +107,14 @@ class Claiming(BaseStore):
         )
 
 
-def _with_suspects_alone(jobs: list[Job]) -> list[Job]:
+def together(lapses: Sequence[int]) -> int:
     """
-    Cut the batch before the first job whose last lease lapsed, or to that job alone.
+    Return how many jobs with these lapses in a row, from the first on, may share a lease.
 
-    Whoever shares a lease with a job that kills its worker lapses with it. Claimed alone, it pays alone.
+    A batch is cut before the first job whose last lease lapsed, or to that job alone. Whoever shares a lease with a job
+    that kills its worker lapses with it. Claimed alone, it pays alone.
     """
-    for place, job in enumerate(jobs):
-        if job.lapses:
-            return jobs[: max(place, 1)]
-    return jobs
+    return next((max(place, 1) for place, count in enumerate(lapses) if count), len(lapses))
 
 
 def _claimed(job: Job, lease_id: int) -> ClaimedJob:

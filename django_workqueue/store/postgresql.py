@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db.models.expressions import Expression
 from django.db.models.functions import Now
 
-from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
+from ..domain.outcomes import ClaimedJob, Settlement
 from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
@@ -28,6 +28,7 @@ from .enqueue import stamp
 from .listening import NotifyingStore
 from .reap import Lanes
 from .session import Ids, PooledSession, Session
+from .settle import result_of
 from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
 
 JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
@@ -215,7 +216,7 @@ class PostgresStore(NotifyingStore):
         ids = Ids([each.job.id for each in done])
         parameters: dict[str, Any] = {"ids": ids, "lease": lease_id, "last": last}
         if any(kept):
-            parameters["results"] = [_result(each) for each in done]
+            parameters["results"] = [result_of(each) for each in done]
             parameters["runs"] = [each.outcome.run_seconds for each in done]
             parameters |= {"kept": kept, "worker": worker}
         [(count, gone)] = self._rows(COMPLETE_AND_KEEP if any(kept) else COMPLETE, parameters)
@@ -282,10 +283,3 @@ def _segments(lanes: Sequence[LaneTurn]) -> dict[str, list[Any]]:
 def _state(error: Exception) -> str | None:
     """Return the SQLSTATE that the server answered, None when it did not."""
     return getattr(error.__cause__, "sqlstate", None)
-
-
-def _result(settlement: Settlement) -> str:
-    outcome = settlement.outcome
-    if not isinstance(outcome, Succeeded):
-        raise TypeError(f"Job {settlement.job.id} did not succeed; fail() settles it.")
-    return outcome.result

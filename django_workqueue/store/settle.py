@@ -290,15 +290,20 @@ def copied(job: Job | FinishedJob | DeadLetter) -> dict[str, object]:
     return {name: getattr(job, name) for name in COPIED}
 
 
-def _finished(job: Job, settlement: Settlement, worker: str, now: datetime) -> FinishedJob:
+def result_of(settlement: Settlement) -> str:
+    """Return the result of a success as JSON text."""
     outcome = settlement.outcome
     if not isinstance(outcome, Succeeded):
-        raise TypeError(f"Job {job.pk} did not succeed; fail() settles it.")
+        raise TypeError(f"Job {settlement.job.id} did not succeed; fail() settles it.")
+    return outcome.result
+
+
+def _finished(job: Job, settlement: Settlement, worker: str, now: datetime) -> FinishedJob:
     return FinishedJob(
         outcome=Ending.SUCCEEDED,
-        result=outcome.result,
+        result=result_of(settlement),
         worker=worker,
-        started_at=now - timedelta(seconds=outcome.run_seconds),
+        started_at=now - timedelta(seconds=settlement.outcome.run_seconds),
         finished_at=now,
         expires_at=now + settlement.retention,
         **copied(job),
