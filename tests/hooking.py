@@ -138,13 +138,13 @@ def bind_log(context: JobContext) -> Iterator[None]:
 
 @contextmanager
 def search_path(schema: str) -> Iterator[None]:
-    """Mark this thread's connection, as django-tenants' ``schema_context`` does."""
-    before = getattr(connection, "schema", "public")
-    connection.schema = schema
+    """Let this thread's connection see a schema first, as django-tenants' ``schema_context`` does."""
+    before = schema_of_connection()
+    set_schema(schema)
     try:
         yield
     finally:
-        connection.schema = before
+        set_schema(before)
 
 
 def tenant_schema(context: JobContext):
@@ -152,9 +152,23 @@ def tenant_schema(context: JobContext):
     return in_query_thread(search_path(context.tenant))
 
 
+def set_schema(schema: str) -> None:
+    """Set the search path; SQLite has none, and a note on the connection takes its place."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('search_path', %s, false)", [f"{schema}, public"])
+    else:
+        connection.schema = schema
+
+
 def schema_of_connection() -> str:
-    """Return what the current thread's connection is set to."""
-    return getattr(connection, "schema", "public")
+    """Return the schema that this thread's queries see first."""
+    if connection.vendor != "postgresql":
+        return getattr(connection, "schema", "public")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW search_path")
+        first = cursor.fetchone()[0].partition(",")[0]
+    return "public" if "$" in first else first
 
 
 async def async_schema_of_connection() -> str:

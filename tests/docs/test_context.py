@@ -69,6 +69,15 @@ def test_hooks_on_the_page_pass_the_check(page, make_shop):
     assert shown
 
 
+def test_metadata_of_the_guide_reaches_the_task(make_shop):
+    """Carried by hand, without any hook."""
+    make_shop("docs/howto/hooks.md")["tasks"].cancel_order.using(metadata={"user": "ada"}).enqueue(17)
+
+    [attempt] = drain()
+
+    assert attempt.result == "Order 17 was cancelled by ada"
+
+
 def test_tenant_hooks_of_the_guide_enter_the_schema(make_shop, monkeypatch):
     """As django-tenants would: its ``schema_context`` is entered with the tenant of the request."""
     entered = []

@@ -199,6 +199,17 @@ def test_tenants_schema_is_set_where_the_body_queries(store, hook, one):
     assert hooking.schema_of_connection() == "public"
 
 
+@pytest.mark.django_db(transaction=True)
+@BODIES
+def test_tenants_schema_is_left_after_an_error(store, hook, one):
+    """The error is the body's own, and the connection is as it was."""
+    hook("tenant_schema")
+    one.using(tenant="acme").enqueue("fail")
+
+    assert attempt(store, "acme").outcome.error_class == "tests.samples.OutOfPaperError"
+    assert hooking.schema_of_connection() == "public"
+
+
 class LookAround(logging.Handler):
     """Takes down what a formatter would add to each line."""
 

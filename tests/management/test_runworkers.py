@@ -113,6 +113,14 @@ def test_settings_that_cannot_work_are_a_fault_of_usage(settings):
     assert caught.value.returncode == EXIT_USAGE
 
 
+def test_hook_that_cannot_be_found_refuses_the_start(settings):
+    """Otherwise every job would fail at it, one after the other."""
+    settings.WORKQUEUE = {"RUN_HOOKS": ["tests.hooking.missing"]}
+
+    with pytest.raises(SystemCheckError, match=r"E009.*tests\.hooking\.missing"):
+        call_command("runworkers", skip_checks=False)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_command_runs_what_waits_and_ends_the_process(process_environment):
     """From the shell, as a user has it."""
