@@ -123,3 +123,10 @@ class JobContext:
     def task_result(self) -> AnyTaskResult:
         """The job as ``django.tasks`` describes it, read from the database at each call."""
         return self.load_result()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> Any:
+        """Let injectors that check arguments with pydantic pass a context on as it is: its fields are not data."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - pydantic asks, so it is there
+
+        return core_schema.is_instance_schema(cls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 
+import pydantic
 import pytest
 
 from django_workqueue import JobContext
@@ -62,3 +63,13 @@ def test_result_is_loaded_when_it_is_asked_for():
     assert asked == []
     assert made.task_result == "the result"
     assert "load_result" not in repr(made)
+
+
+def test_pydantic_passes_a_context_on_as_it_is():
+    """Injectors check arguments by their annotations; the fields of a context are no data to be checked or copied."""
+    adapter = pydantic.TypeAdapter(JobContext)
+    made = context()
+
+    assert adapter.validate_python(made) is made
+    with pytest.raises(pydantic.ValidationError, match="instance of JobContext"):
+        adapter.validate_python({"attempt": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Iterator
+from datetime import date
 
 import pytest
 from fast_depends import Depends, dependency_provider, inject
@@ -91,6 +92,13 @@ async def async_plain(word: str, session: str = Depends(get_async_session)):
 async def async_with_ctx(word: str, *, ctx: JobContext, label: str = Depends(get_label)):
     """Ask for the context, in the event loop."""
     return [word, label, ctx.attempt]
+
+
+@task
+@inject
+def due(day: date):
+    """Be given a date."""
+    return day.strftime("%A")
 
 
 @task
@@ -185,6 +193,13 @@ def test_overridden_dependency_is_used_in_a_run(store):
 
     with dependency_provider.scope(get_rate, lambda: 0.0):
         assert outcome(store).result == '[100.0,"a session"]'
+
+
+def test_arguments_become_what_their_annotations_say(store):
+    """JSON has no dates: the job carries a text, and the body gets a date."""
+    due.enqueue("2026-11-29")
+
+    assert outcome(store).result == '"Sunday"'
 
 
 @pytest.mark.django_db(transaction=True)
