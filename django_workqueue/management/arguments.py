@@ -22,6 +22,15 @@ def duration(text: str) -> timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than any clock counts.") from None
 
 
+def size(text: str) -> int:
+    """Convert "500M" or "1.5G" into bytes. The unit is needed: 500 could be meant as anything."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG])B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size. Write 500M or 1.5G.")
+    number, unit = match.groups()
+    return int(float(number) * 1024 ** ("KMG".index(unit.upper()) + 1))
+
+
 def names(text: str) -> tuple[str, ...]:
     """Convert "a, b" into ("a", "b")."""
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())

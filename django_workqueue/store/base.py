@@ -112,6 +112,10 @@ class BaseStore:
         """Whether ``error`` says that another session held a row or a table for too long."""
         return False
 
+    def connection_limit(self) -> int | None:
+        """Return how many connections the database has for all its ordinary users together; None without a limit."""
+        return None
+
     def notify(self, lanes: set[tuple[str, str]]) -> None:
         """Wake workers for these (queue, tenant) pairs, where the database can. Call it outside any transaction."""
 

@@ -151,6 +151,15 @@ class PostgresStore(NotifyingStore):
         """Return ``statement_timestamp()``."""
         return Now()
 
+    def connection_limit(self) -> int | None:
+        """Return ``max_connections`` less what is kept for superusers; None behind a pooler, which has its own."""
+        if self.pooled:
+            return None
+        limit: int = self._rows(
+            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+        )[0][0]
+        return limit
+
     def prepare(self) -> bool:
         """Connect if need be, and pin the plans of each new connection."""
         is_new = super().prepare()

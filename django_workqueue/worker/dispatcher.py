@@ -20,6 +20,7 @@ from .held import HeldLeases
 from .lanes import LaneBook
 from .options import WorkerOptions
 from .pace import Pace
+from .pulse import PULSE_SECONDS, Pulse
 from .settler import Settler
 from .shutdown import StopRequest
 from .tally import Tally
@@ -43,6 +44,9 @@ class Dispatcher:
     """Everything that the worker writes about jobs goes through here, so that one thread owns the order of it."""
 
     def __init__(self, options: WorkerOptions, store: Store, worker: str, stop: StopRequest, tally: Tally) -> None:
+        self.pulse = Pulse()
+        self.retired = False
+        self.claimed = 0
         self.held = HeldLeases()
         self.lanes = LaneBook(options)
         self.board = Board(options.concurrency, may_start=self.held.may_start, wake=self.wake)
@@ -64,7 +68,6 @@ class Dispatcher:
         self._woken = threading.Event()
         # Off the board and not given back yet, for as long as the database is away.
         self._returning: dict[int, list[ClaimedJob]] = defaultdict(list)
-        self._claimed = 0
         self._walk_at = 0.0
         self._idle_walks = 0
         self._search_at: list[float] = []
@@ -74,10 +77,17 @@ class Dispatcher:
         if not self._woken.is_set():
             self._woken.set()
 
-    def run(self) -> None:
-        """Work until a stop is requested, then drain."""
+    def retire(self) -> None:
+        """Claim nothing more, and end when the last job has ended. From any thread; a stop can be requested still."""
+        self.retired = True
+        self.wake()
+
+    def run(self, on_round: Callable[[], None] | None = None) -> None:
+        """Work until a stop is requested, then drain. ``on_round`` is called after each round before that."""
         while not self._stop.requested:
             self._guarded(self._round)
+            if on_round is not None:
+                on_round()
             if self._is_done():
                 self._stop.request()
                 break
@@ -96,15 +106,18 @@ class Dispatcher:
 
     def _guarded(self, step: Callable[[], None]) -> bool:
         """Run a step; whatever goes wrong is logged and backed off, and the next round begins anew."""
+        self.pulse.beat()
         try:
             step()
         except Exception as error:  # noqa: BLE001 - logged, backed off and tried again
+            self.pulse.reachable = False
             wait = self._backoff.failed()
             log_failure(logger, error, "A round of the worker failed", wait)
             self._after_error()
             pause = self._stop.wait_for_now if self._stop.requested else self._stop.wait
             pause(wait)
             return False
+        self.pulse.reachable = True
         self._backoff.worked()
         return True
 
@@ -150,7 +163,7 @@ class Dispatcher:
         if not self.lanes.is_empty:
             self.lanes.refresh_pauses(self._store)
         for size in self._pace.claims(free=self.board.free, waiting=self.board.waiting):
-            if not self._claim_once(self._within_max_jobs(size)):
+            if not self._claim_once(self._quota(size)):
                 break
 
     def _claim_once(self, limit: int) -> bool:
@@ -162,34 +175,37 @@ class Dispatcher:
             jobs = claiming.claim(self._store, rotation, queue=queue, worker=self._worker, limit=limit)
             if jobs:
                 self.held.add(jobs, asked_at)
-                self._claimed += len(jobs)
+                self.claimed += len(jobs)
                 self.board.put(jobs, executors=self._pace.executors(len(jobs)))
                 self.lanes.served(queue)
                 return True
         return False
 
-    def _within_max_jobs(self, size: int) -> int:
+    def _quota(self, size: int) -> int:
+        """Return how many of ``size`` jobs may still be claimed."""
+        if self.retired:
+            return 0
         if self._options.max_jobs is None:
             return size
-        return max(0, min(size, self._options.max_jobs - self._claimed))
+        return max(0, min(size, self._options.max_jobs - self.claimed))
 
     def _is_done(self) -> bool:
-        """Whether an end condition is met: --max-jobs, or --burst with nothing left."""
+        """Whether an end condition is met: no more may be claimed, or --burst with nothing left."""
         if len(self.held) or len(self._settler):
             return False
-        if self._options.max_jobs is not None and self._claimed >= self._options.max_jobs:
+        if not self._quota(1):
             return True
         return self._options.burst and not len(self.lanes) and self._idle_walks > 0
 
     def _wait(self) -> None:
         """Sleep until there is something to do."""
-        self._woken.wait(self._seconds_to_wait())
+        self._woken.wait(min(self._seconds_to_wait(), PULSE_SECONDS))
         self._woken.clear()
 
     def _seconds_to_wait(self) -> float:
         if self.board.unsettled or self.board.waiting or len(self._settler):
             return FLUSH_SECONDS
-        if self.board.free and len(self.lanes) and self._within_max_jobs(1):
+        if self.board.free and len(self.lanes) and self._quota(1):
             return 0.0
         until_walk = max(0.0, self._walk_at - time.monotonic())
         echo = self.lanes.next_echo()
@@ -211,7 +227,7 @@ class Dispatcher:
                 self.held.settled(lease_id, ids)
             del self._returning[lease_id]
             self.lanes.news.returned.extend({(job.queue, job.tenant) for job in given})
-            self._claimed -= len(ids)
+            self.claimed -= len(ids)
 
     def _drain(self) -> None:
         """Stop well: give back what has not started, let the rest end within the grace time, then give it back."""

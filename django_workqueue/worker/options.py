@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from ..conf import get_settings
@@ -24,8 +24,14 @@ class WorkerOptions:
     """A name to recognise the worker by; the id is fresh at every start all the same."""
     burst: bool = False
     """Stop when nothing is ready and nothing runs."""
+    processes: int | None = None
+    """Processes that a supervisor keeps running; without, the command itself is the one worker."""
     max_jobs: int | None = None
-    """Stop after so many jobs."""
+    """Stop, or be replaced, after so many jobs."""
+    max_memory: int | None = None
+    """Bytes of resident memory from which the process is replaced, or stops."""
+    max_lifetime: timedelta | None = None
+    """Age from which the process is replaced, or stops; each draws its own from the last fifth of it."""
     poll_interval: timedelta = field(default_factory=lambda: get_settings().poll_interval)
     """Longest idle time between two looks at the queue when no notification comes."""
     listen: bool = True
@@ -40,16 +46,35 @@ class WorkerOptions:
         for pattern in (*self.queues, *self.exclude_queues):
             if not pattern or "," in pattern or pattern.startswith("!"):
                 raise ValueError(f"{pattern!r} is not a queue name or pattern.")
+        if len(self.name) > self._longest_name:
+            raise ValueError(f"--name has {len(self.name)} characters; at most {self._longest_name} are kept.")
+        self._check_counts()
+        self._check_durations()
+
+    def _check_counts(self) -> None:
         if self.concurrency < 1:
             raise ValueError(f"--concurrency is {self.concurrency}. At least 1 job must run at a time.")
+        if self.processes is not None and self.processes < 1:
+            raise ValueError(f"--processes is {self.processes}. Leave it out to run without a supervisor.")
         if self.max_jobs is not None and self.max_jobs < 1:
             raise ValueError(f"--max-jobs is {self.max_jobs}. Leave it out to run without end.")
+
+    def _check_durations(self) -> None:
         if self.poll_interval <= timedelta():
             raise ValueError("--poll-interval must be more than zero seconds.")
+        if self.max_lifetime is not None and self.max_lifetime <= timedelta():
+            raise ValueError("--max-lifetime must be more than zero seconds.")
         if self.shutdown_timeout < timedelta():
             raise ValueError("--shutdown-timeout must not be negative.")
-        if len(self.name) > NAME_LENGTH:
-            raise ValueError(f"--name has {len(self.name)} characters; at most {NAME_LENGTH} are kept.")
+
+    @property
+    def _longest_name(self) -> int:
+        """Processes have their number behind the name."""
+        return NAME_LENGTH - len(f"-{self.processes}") if self.processes else NAME_LENGTH
+
+    def of_process(self, number: int) -> WorkerOptions:
+        """Return the options of one of several processes: a name is that of one."""
+        return replace(self, name=f"{self.name}-{number}") if self.name else self
 
     @property
     def patterns(self) -> str:

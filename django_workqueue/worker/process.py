@@ -23,6 +23,7 @@ from ..store.watch import Beat
 from .dispatcher import Dispatcher
 from .executors import EventLoop, Executor
 from .heartbeat import Heartbeat
+from .link import Link, LinkThread, Report
 from .listener import Listener
 from .maintenance import Maintenance
 from .naming import Name, NameTakenError, forget, origin_of
@@ -30,12 +31,15 @@ from .options import WorkerOptions
 from .shutdown import StopRequest, start_over
 from .tally import Tally, memory_bytes
 from .thread import Backoff, WorkerThread
+from .wear import Wear
 
 logger = logging.getLogger("django_workqueue.worker")
 
 EXIT_CLEAN, EXIT_CRASHED, EXIT_USAGE, EXIT_MIGRATIONS = 0, 1, 2, 3
 EXIT_RECYCLE = 4
 """The process is to be started again: it stopped in good order, but for threads that only its end can end."""
+OWN_CONNECTIONS = 4
+"""Connections of a worker's own threads; each slot may need one more."""
 _JOIN_SECONDS = 5.0
 # A thread that computes holds the interpreter for this long while the dispatcher, back from the database, waits for it.
 # With Python's 5 ms a third of the throughput of short jobs was lost, measured.
@@ -45,9 +49,14 @@ SWITCH_SECONDS = 0.001
 class WorkerProcess:
     """Starts the threads, dispatches in the calling one until it is told to stop, and puts everything away."""
 
-    def __init__(self, options: WorkerOptions, *, say: Callable[[str], None] = lambda _line: None) -> None:
+    def __init__(
+        self, options: WorkerOptions, *, say: Callable[[str], None] = lambda _line: None, link: Link | None = None
+    ) -> None:
+        if link is not None:
+            options = options.of_process(link.welcome.number)
         self._options = options
         self._say = say
+        self._link = link
         self._host = socket.gethostname()
         # Fresh at every start: two containers may share host name and pid, and must not pass for one worker.
         name = options.name or f"{self._host}:{os.getpid()}"
@@ -59,6 +68,10 @@ class WorkerProcess:
         self._dispatcher = Dispatcher(options, self._store, self.id, self.stop, self._tally)
         self.stop.wake = self._dispatcher.wake
         self._executors: list[WorkerThread] = []
+        self._serving = False
+        self._worn = ""
+        self._wear = Wear.of(options, supervised=link is not None)
+        self._tell: Callable[[], None] = lambda: None
 
     def run(self) -> int:
         """
@@ -68,11 +81,14 @@ class WorkerProcess:
         """
         sys.setswitchinterval(SWITCH_SECONDS)
         with self.stop.on_signals():
+            self._start_link()
             if (code := self._come_up()) is not None:
                 return code
             helpers, executors = self._start()
             self._say(self._greeting())
-            self._dispatcher.run()
+            self._serving = True
+            self._tell()
+            self._dispatcher.run(self._look_at_wear if self._wear else None)
             self._finish(helpers, executors)
         return self._outcome()
 
@@ -93,6 +109,7 @@ class WorkerProcess:
                 "Run 'manage.py migrate' first."
             )
             return EXIT_MIGRATIONS
+        self._count_connections()
         try:
             return None if self._register() else EXIT_CLEAN
         except NameTakenError as error:
@@ -126,10 +143,25 @@ class WorkerProcess:
         plan = executor.migration_plan(targets)
         return next((migration.name for migration, _ in plan if migration.app_label == "django_workqueue"), "")
 
+    def _count_connections(self) -> None:
+        """Warn, once for all processes, when the database cannot hold what is started here."""
+        if self._link is not None and self._link.welcome.number > 1:
+            return
+        needed = (self._options.processes or 1) * (OWN_CONNECTIONS + self._options.concurrency)
+        limit = self._store.connection_limit()
+        if limit is not None and needed > limit:
+            logger.warning(
+                "These workers may need %d connections, and the database allows %d in all. Give them fewer slots or "
+                "processes, or raise max_connections.",
+                needed,
+                limit,
+            )
+
     def _register(self) -> bool:
         """Store the worker's row, under its name where it was given one. False when told to stop meanwhile."""
         if self._options.name:
-            return Name(self._store, self.stop, self._say).take(self._row)
+            siblings = [] if self._link is None else self._link.welcome.siblings
+            return Name(self._store, self.stop, self._say, siblings=siblings).take(self._row)
         return self._store.register_worker(self._row())
 
     def _row(self) -> Worker:
@@ -185,7 +217,7 @@ class WorkerProcess:
 
     def _report(self) -> Beat:
         return Beat(
-            state=WorkerState.STOPPING if self.stop.requested else WorkerState.RUNNING,
+            state=WorkerState.STOPPING if self.stop.requested or self._dispatcher.retired else WorkerState.RUNNING,
             memory_bytes=memory_bytes(),
             running=self._dispatcher.board.running,
             done=self._tally.done,
@@ -197,9 +229,42 @@ class WorkerProcess:
         hears = "listens and polls" if self._listens else "polls"
         return (
             f"Worker {self.id} serves queues {options.patterns} with {options.concurrency} slots "
-            f"on {self._store.connection.vendor} database {options.database!r}; {hears} every {poll:g} s. "
-            "Stop with Ctrl-C."
+            f"on {self._store.connection.vendor} database {options.database!r}; {hears} every {poll:g} s."
+            + ("" if self._link else " Stop with Ctrl-C.")
         )
+
+    # -- being replaced ------------------------------------------------------------------------------------------
+
+    def _start_link(self) -> None:
+        """Report to the supervisor, where there is one, and hear its orders."""
+        if self._link is not None:
+            orders = {"retire": self._dispatcher.retire, "stop": self.stop.drain, "now": self.stop.insist}
+            thread = LinkThread(self._link, self._state, orders, self.stop.crash)
+            self._tell = thread.tell
+            thread.start()
+
+    def _state(self) -> Report:
+        """Return what a supervisor is told."""
+        pulse = self._dispatcher.pulse
+        return Report(
+            worker=self.id,
+            ready=self._serving,
+            stopping=self.stop.requested,
+            worn=self._worn or self.stop.recycling,
+            age=pulse.age,
+            reachable=pulse.reachable,
+        )
+
+    def _look_at_wear(self) -> None:
+        """Once worn, retire: at once without a supervisor, at its order, when the successor serves, with one."""
+        if self._worn or self._wear is None:
+            return
+        self._worn = self._wear.reason(self._dispatcher.claimed, self._tally.done + self._tally.failed)
+        if self._worn:
+            logger.info("Worker %s is to be replaced: %s.", self.id, self._worn)
+            self._tell()
+            if self._link is None:
+                self._dispatcher.retire()
 
     # -- end -----------------------------------------------------------------------------------------------------
 
@@ -210,8 +275,10 @@ class WorkerProcess:
         if self.stop.recycling:
             self._say(f"Worker {self.id} starts over: {self.stop.recycling}")
             return EXIT_RECYCLE
-        self._say(f"Worker {self.id} stopped: {self._tally.done} jobs done, {self._tally.failed} attempts failed.")
-        return EXIT_CLEAN
+        why = f" because {self._worn}" if self._worn else ""
+        counts = f"{self._tally.done} jobs done, {self._tally.failed} attempts failed"
+        self._say(f"Worker {self.id} stopped{why}: {counts}.")
+        return EXIT_RECYCLE if self._worn and self._link is not None else EXIT_CLEAN
 
     def _finish(self, helpers: list[WorkerThread], executors: list[WorkerThread]) -> None:
         self._loop.stop()
@@ -230,13 +297,13 @@ class WorkerProcess:
         forget(self.id)
 
 
-def leave(code: int, *, busy: bool) -> None:
+def leave(code: int, *, busy: bool, supervised: bool = False) -> None:
     """
-    End the process with ``code``, or start it over where that is what ``code`` says.
+    End the process with ``code``, or start it over where that is what ``code`` says and nobody else does it.
 
     Threads of jobs that were given back may still run; the interpreter would wait for some of them for ever.
     """
-    if code == EXIT_RECYCLE:
+    if code == EXIT_RECYCLE and not supervised:
         start_over()
     if not busy:
         sys.exit(code)

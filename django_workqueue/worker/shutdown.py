@@ -28,7 +28,8 @@ class StopRequest:
     recycling = ""
     """Why the process is to start over once it has stopped; empty when it is to end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, leave_seconds: float = LEAVE_SECONDS) -> None:
+        self._leave_seconds = leave_seconds
         self.wake: Callable[[], None] = lambda: None
         self._event = threading.Event()
         self._now = threading.Event()
@@ -55,6 +56,18 @@ class StopRequest:
         self.recycling = ""
         self._event.set()
         self.wake()
+
+    def drain(self) -> None:
+        """Stop as at a first request, unless that is under way. It never counts as a second request."""
+        self.recycling = ""
+        self._event.set()
+        self.wake()
+
+    def insist(self) -> None:
+        """Stop as at a second request."""
+        self._asked = True
+        self.request()
+        threading.Thread(target=self._leave_by_force, name="workqueue-leave", daemon=True).start()
 
     def recycle(self, reason: str) -> None:
         """Stop as at a first request, and start over then. It never counts as a second request."""
@@ -90,7 +103,8 @@ class StopRequest:
         writer.setblocking(False)
         previous_fd = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         previous = {number: signal.signal(number, lambda _number, _frame: None) for number in SIGNALS}
-        threading.Thread(target=self._watch, args=(reader,), name="workqueue-signals", daemon=True).start()
+        watch = threading.Thread(target=self._watch, args=(reader,), name="workqueue-signals", daemon=True)
+        watch.start()
         # A process that started over was deaf to them up to here; what came meanwhile is heard now.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         try:
@@ -101,6 +115,7 @@ class StopRequest:
                 signal.signal(number, handler)
             signal.set_wakeup_fd(previous_fd)
             writer.close()
+            watch.join()
 
     def _watch(self, reader: socket.socket) -> None:
         with reader:
@@ -108,9 +123,13 @@ class StopRequest:
                 for number in received:
                     if number in SIGNALS:
                         self.request()
-                if self.now and not self._finished.wait(LEAVE_SECONDS):
-                    # The database does not answer, and whoever asked twice does not want to wait for it.
-                    os._exit(1)
+                if self.now:
+                    self._leave_by_force()
+
+    def _leave_by_force(self) -> None:
+        if not self._finished.wait(self._leave_seconds):
+            # The database does not answer, and whoever asked twice does not want to wait for it.
+            os._exit(1)
 
 
 def start_over() -> None:

@@ -34,6 +34,14 @@ def wait_until(look: Callable[[], Found], what: str, *, seconds: float = 20) -> 
     return found
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the ids of a process's children, the ended ones that nobody has waited for included."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
 class Worker:
     """One ``runworkers`` process, in a process group of its own. Made by ``Fleet.start``."""
 
@@ -92,11 +100,18 @@ class Worker:
         """Send a signal to the process alone, as an operator or a service manager would."""
         self._process.send_signal(number)
 
+    @property
+    def children(self) -> list[int]:
+        """The ids of the processes that it has started and not waited for yet."""
+        return children_of(self.pid)
+
     def kill(self) -> None:
-        """End the whole group by SIGKILL and wait for its end. Harmless when it has ended."""
+        """End the whole group and what it supervises by SIGKILL and wait for its end. Harmless when it has ended."""
+        groups = [self.pid, *self.children]
         for number in (signal.SIGKILL, signal.SIGCONT):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, number)
+            for group in groups:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, number)
         self._process.wait()
 
     def freeze(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import time
 
 from django.contrib.auth.models import Group
@@ -97,6 +98,24 @@ def charge_in_doubt(context):
     """Die inside the step."""
     start(context)
     return context.once("charge", charge_and_die, str(context.job_id), 5)
+
+
+_hoard: list[bytes] = []
+
+
+@task(takes_context=True)
+def grow(context, megabytes):
+    """Take memory and keep it; slowly enough for its worker to look at it in between."""
+    start(context)
+    _hoard.append(b"x" * megabytes * 2**20)
+    time.sleep(0.5)
+
+
+@task(takes_context=True)
+def leave_orphan(context):
+    """Start a process whose parent ends before it does."""
+    start(context)
+    subprocess.run(["/bin/sh", "-c", "sleep 0.2 &"], check=True)
 
 
 @task(takes_context=True)

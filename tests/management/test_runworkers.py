@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -12,6 +14,7 @@ from django.core.management.base import SystemCheckError
 
 from django_workqueue.management.commands import runworkers
 from django_workqueue.models import FinishedJob
+from django_workqueue.worker.link import ENVIRONMENT, Link, Wire
 from django_workqueue.worker.options import WorkerOptions
 from django_workqueue.worker.process import EXIT_USAGE
 from tests import samples
@@ -21,10 +24,11 @@ class Recorder:
     """Stands where the worker would, and remembers what it was asked."""
 
     asked: WorkerOptions
+    link: Link | None
     is_busy = False
 
-    def __init__(self, options, *, say):
-        Recorder.asked = options
+    def __init__(self, options, *, say, link=None):
+        Recorder.asked, Recorder.link = options, link
 
     def run(self):
         """Leave at once."""
@@ -60,6 +64,8 @@ def test_every_option_is_handed_over(asked):
         "--name=shop",
         "--burst",
         "--max-jobs=7",
+        "--max-memory=1.5G",
+        "--max-lifetime=1h",
         "--poll-interval=2m",
         "--no-listen",
         "--shutdown-timeout=0",
@@ -74,6 +80,8 @@ def test_every_option_is_handed_over(asked):
         name="shop",
         burst=True,
         max_jobs=7,
+        max_memory=1536 * 2**20,
+        max_lifetime=timedelta(hours=1),
         poll_interval=timedelta(minutes=2),
         listen=False,
         shutdown_timeout=timedelta(),
@@ -92,8 +100,42 @@ def test_options_may_come_from_the_environment(asked, monkeypatch):
     assert given.shutdown_timeout == timedelta(minutes=1)
 
 
+def test_processes_are_the_supervisors(asked, monkeypatch):
+    """It is asked for them instead; one of its own processes, which runs the same command, is a worker."""
+    monkeypatch.setattr(runworkers, "Supervisor", Recorder)
+    monkeypatch.setattr(runworkers, "WorkerProcess", None)
+    assert asked("--processes=2").processes == 2
+
+    ours, theirs = socket.socketpair()
+    with ours:
+        Wire(ours).send({"number": 2})
+        monkeypatch.setenv(ENVIRONMENT, str(theirs.detach()))
+        monkeypatch.setattr(runworkers, "Supervisor", None)
+        monkeypatch.setattr(runworkers, "WorkerProcess", Recorder)
+        assert asked("--processes=2").processes == 2
+        assert Recorder.link.welcome.number == 2
+        Recorder.link.close()
+    assert ENVIRONMENT not in os.environ
+
+
+@pytest.mark.parametrize("argument", ["--max-memory=500", "--max-memory=much", "--max-lifetime=soon"])
+def test_value_that_cannot_be_read_is_refused(argument):
+    """A size without a unit could be meant as anything."""
+    with pytest.raises(CommandError, match="Write"):
+        call_command("runworkers", argument)
+
+
 @pytest.mark.parametrize(
-    "argument", ["--concurrency=0", "--max-jobs=0", "--queues=", "--database=nowhere", "--poll-interval=0"]
+    "argument",
+    [
+        "--processes=0",
+        "--max-lifetime=0",
+        "--concurrency=0",
+        "--max-jobs=0",
+        "--queues=",
+        "--database=nowhere",
+        "--poll-interval=0",
+    ],
 )
 def test_option_that_cannot_work_is_a_fault_of_usage(argument):
     """Told in a sentence, with its own exit code."""

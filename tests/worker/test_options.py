@@ -25,6 +25,12 @@ def test_patterns_are_told_with_the_exclusions_marked():
     assert WorkerOptions(queues=("a", "b*"), exclude_queues=("bad",)).patterns == "a,b*,!bad"
 
 
+def test_each_process_has_a_name_of_its_own():
+    """A stable name belongs to one process."""
+    assert WorkerOptions(name="web1", processes=2).of_process(2).name == "web1-2"
+    assert WorkerOptions(processes=2).of_process(2).name == ""
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -34,6 +40,9 @@ def test_patterns_are_told_with_the_exclusions_marked():
         ({"exclude_queues": ("",)}, "'' is not a queue name"),
         ({"concurrency": 0}, "--concurrency is 0"),
         ({"max_jobs": 0}, "--max-jobs is 0"),
+        ({"processes": 0}, "--processes is 0"),
+        ({"max_lifetime": timedelta()}, "--max-lifetime"),
+        ({"name": "x" * 99, "processes": 4}, "--name has 99 characters; at most 98"),
         ({"poll_interval": timedelta()}, "--poll-interval"),
         ({"shutdown_timeout": timedelta(seconds=-1)}, "--shutdown-timeout"),
         ({"name": "x" * 101}, "--name has 101 characters"),

@@ -6,11 +6,12 @@ import logging
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from django_workqueue.domain.contract import task_finished, task_started
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Worker
+from django_workqueue.store import store_for
 from django_workqueue.worker import process as module
 from django_workqueue.worker.options import WorkerOptions
 from django_workqueue.worker.process import EXIT_CLEAN, EXIT_CRASHED, EXIT_MIGRATIONS, EXIT_RECYCLE, WorkerProcess
@@ -221,3 +222,22 @@ def test_worker_that_is_to_start_over_says_so_and_why(said):
     assert made.run() == EXIT_RECYCLE
     assert said[-1].endswith("starts over: a job cannot be ended.")
     assert not Worker.objects.exists()
+
+
+@pytest.mark.parametrize(("processes", "warns"), [(None, False), (10_000, True)])
+@pytest.mark.postgresql
+def test_worker_warns_when_the_database_cannot_hold_its_connections(said, caplog, processes, warns):
+    """At the start, not when the jobs fail for want of one (oban-bg/oban#364)."""
+    with caplog.at_level(logging.WARNING):
+        assert worker(said, processes=processes).run() == EXIT_CLEAN
+
+    assert ("may need 60000 connections, and the database allows" in caplog.text) is warns
+
+
+@pytest.mark.django_db
+def test_only_a_server_has_a_limit_of_connections():
+    """And a pooler has one of its own, which is not to be known."""
+    limit = store_for().connection_limit()
+
+    assert limit is None if connection.vendor == "sqlite" else limit > 0
+    assert store_for(pooled=True).connection_limit() is None

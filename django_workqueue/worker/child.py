@@ -1,0 +1,75 @@
+"""One process under a supervisor, as the supervisor sees it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from .link import ENVIRONMENT, Report, Welcome, Wire
+
+
+class Child:
+    """
+    A fresh interpreter with nothing inherited but its end of the link.
+
+    In a process group of its own: the terminal's Ctrl-C goes to the supervisor alone, which passes it on.
+    """
+
+    def __init__(self, command: Sequence[str], welcome: Welcome) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.wire = Wire(ours)
+        self.wire.send(asdict(welcome))
+        self.report = Report()
+        self.is_silent = False
+        self._born_at = self.heard_at = time.monotonic()
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, ENVIRONMENT: str(theirs.fileno())},
+                pass_fds=[theirs.fileno()],
+                process_group=0,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def age(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._born_at
+
+    def hear(self) -> None:
+        """Take in what the process has reported."""
+        reports = self.wire.receive()
+        self.is_silent = reports is None
+        if reports:
+            self.heard_at = time.monotonic()
+            self.report = Report(**reports[-1])
+
+    def order(self, order: str) -> None:
+        """Tell the process what to do: "retire", "stop" or "now"."""
+        self.wire.send(order)
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal; None while the process runs."""
+        code = self._process.poll()
+        if code is not None:
+            # What it said last may not have been heard.
+            self.hear()
+        return code
+
+    def kill(self) -> None:
+        """End the process by SIGKILL."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Close the link."""
+        self.wire.close()

@@ -1,0 +1,26 @@
+"""The pulse of a dispatcher: whether it goes its rounds, as others may ask without disturbing it."""
+
+from __future__ import annotations
+
+import time
+
+PULSE_SECONDS = 5.0
+"""Longest sleep of an idle dispatcher: who goes no rounds for much longer is stuck."""
+
+
+class Pulse:
+    """Written by the dispatcher, read by any thread."""
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+        self.reachable = False
+        """Whether the last round ended without an error."""
+
+    def beat(self) -> None:
+        """Note that a round begins."""
+        self._at = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last round began; 0 before the first."""
+        return 0.0 if self._at is None else time.monotonic() - self._at
