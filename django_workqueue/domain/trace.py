@@ -56,10 +56,10 @@ def captured_trace() -> dict[str, Any]:
 
     What cannot be carried is left out: it often comes from a request's header, which must not make the enqueue fail.
     """
-    surroundings = {
-        "correlation_id": correlation_id.get(),
-        "traceparent": otel.current_traceparent() or traceparent.get(),
-    }
+    correlation, parent = correlation_id.get(), otel.current_traceparent() or traceparent.get()
+    if correlation is None and parent is None:
+        return {}
+    surroundings = {"correlation_id": correlation, "traceparent": parent}
     return {name: value for name, value in surroundings.items() if value is not None and _is_carried(name, value)}
 
 
