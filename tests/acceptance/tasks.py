@@ -210,3 +210,9 @@ def lose_connection(context, *, then_query):
 
 def _raise():
     raise RuntimeError("raised by a hook")
+
+
+@task(takes_context=True)
+def record_firing(context):
+    """Write down which firing of which schedule this is."""
+    start(context, f"{context.metadata['_schedule']} {context.scheduled_for:%m-%d %H:%M:%S}")
