@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from ..models import DeadLetter, FinishedJob, Job, Lease, Queue, Worker
+from ..models import DeadLetter, FinishedJob, Job, Lease, Queue, Schedule, Worker
 from .base import ModelAdmin
 from .dead_letters import DeadLetterAdminMixin
 from .finished_jobs import FinishedJobAdminMixin
 from .jobs import JobAdminMixin
 from .leases import LeaseAdminMixin
 from .queues import QueueAdminMixin
+from .schedules import ScheduleAdminMixin
 from .workers import WorkerAdminMixin
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "LeaseAdminMixin",
     "QueueAdmin",
     "QueueAdminMixin",
+    "ScheduleAdmin",
+    "ScheduleAdminMixin",
     "WorkerAdmin",
     "WorkerAdminMixin",
 ]
@@ -62,3 +65,8 @@ class WorkerAdmin(WorkerAdminMixin, ModelAdmin):
 @admin.register(Queue)
 class QueueAdmin(QueueAdminMixin, ModelAdmin):
     """Queues."""
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(ScheduleAdminMixin, ModelAdmin):
+    """Schedules."""

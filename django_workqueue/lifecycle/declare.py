@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..conf import get_settings
 from ..domain.clock import stored
-from ..domain.contract import AnyTask
+from ..domain.contract import AnyTask, InvalidTask
 from ..domain.encoding import encode
 from ..domain.registry import check_fit, resolve
 from ..domain.schedules import digest_of
@@ -162,7 +162,10 @@ def check_task(task: AnyTask, columns: dict[str, Any]) -> None:
     except ArgumentsDoNotFitError as error:
         raise InvalidScheduleError(str(error)) from error
     # A task checks itself, and whether its backend permits the queue, when it is made.
-    task.using(queue_name=columns["queue"], priority=columns["priority"])
+    try:
+        task.using(queue_name=columns["queue"], priority=columns["priority"])
+    except InvalidTask as error:
+        raise InvalidScheduleError(str(error)) from error
 
 
 # -- from columns to rows ----------------------------------------------------------------------------------------

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..domain.clock import aware
+from django.utils import timezone
+
+from ..domain.clock import aware, stored
+from ..domain.registry import resolve
 from ..domain.schedules import next_few
 from ..domain.states import OffReason, Origin
 from ..exceptions import InvalidScheduleError
 from ..models import Schedule
 from ..store import Store, store_for
 from ..store.enqueue import Stored
+from .declare import check_name, check_task
 from .enqueue import enqueue
 from .schedule import find_fault, replanned, request_of
 
@@ -104,6 +108,20 @@ def keep(row: Schedule, *, database: str | None = None) -> None:
             store.create_schedule(row)
         else:
             store.move_schedule(held, changes)
+
+
+def check(row: Schedule) -> None:
+    """
+    Raise what names the fault unless a schedule can be followed, and this process knows its task and how to call it.
+
+    Raises InvalidScheduleError, InvalidJobError, PayloadError or TaskNotRegisteredError.
+    """
+    if row.pk is None:
+        row.created_at = stored(timezone.now())
+    check_name(row.name)
+    if fault := find_fault(row):
+        raise InvalidScheduleError(fault)
+    check_task(resolve(row.task), {name: getattr(row, name) for name in EDITABLE})
 
 
 def remove(name: str, *, database: str | None = None) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-VIEWS = ("view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_queue", "view_worker")
+VIEWS = ("view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_queue", "view_schedule", "view_worker")
 
 
 @pytest.fixture

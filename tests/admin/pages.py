@@ -13,6 +13,7 @@ from tests.factories import (
     JobFactory,
     LeaseFactory,
     QueueFactory,
+    ScheduleFactory,
     WorkerFactory,
 )
 
@@ -22,6 +23,7 @@ SCREENS = {
     "job": JobFactory,
     "lease": LeaseFactory,
     "queue": QueueFactory,
+    "schedule": ScheduleFactory,
     "worker": WorkerFactory,
 }
 """Every screen, with the factory of its rows."""
