@@ -22,7 +22,7 @@ from ..domain.outcomes import ClaimedJob, Settlement
 from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
-from . import bulk
+from . import bulk, rows
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .listening import NotifyingStore
@@ -169,6 +169,9 @@ class PostgresStore(NotifyingStore):
 
     def _insert(self, jobs: Sequence[Job]) -> None:
         """Store jobs that cannot clash. They get the statement's time for both stamps, where the caller gave none."""
+        if len(jobs) == 1:
+            rows.insert_one(self.connection, jobs[0])
+            return
         if len(jobs) < bulk.FEWEST:
             super()._insert(jobs)
             return

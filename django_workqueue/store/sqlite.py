@@ -18,6 +18,7 @@ from django.db.models import Field
 from ..domain.outcomes import ClaimedJob, Settlement
 from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
+from . import rows
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder, together
 from .enqueue import Stored, stamp
 from .orm import OrmStore
@@ -66,6 +67,13 @@ class SqliteStore(OrmStore):
             stamp(job, now)
         return super().insert(jobs, given_ids=given_ids)
 
+    def _insert(self, jobs: Sequence[Job]) -> None:
+        rows.insert_many(self.connection, jobs)
+
+    def _insert_where_free(self, jobs: Sequence[Job]) -> Iterable[Job]:
+        rows.insert_many(self.connection, jobs, where_free=True)
+        return self._live(job.pk for job in jobs)
+
     def claim(self, order: ClaimOrder) -> Claim:
         """See Claiming.claim."""
         with self.transaction():
@@ -82,21 +90,21 @@ class SqliteStore(OrmStore):
         for lane in order.lanes:
             if room <= 0:
                 break
-            rows = self._rows(PICK, [order.queue, lane.tenant, min(order.quantum, room)])
-            room -= len(rows)
-            yield from rows
+            taken = self._rows(PICK, [order.queue, lane.tenant, min(order.quantum, room)])
+            room -= len(taken)
+            yield from taken
 
-    def _claimed(self, rows: Sequence[tuple[Any, ...]], lease_id: int) -> list[ClaimedJob]:
+    def _claimed(self, picked: Sequence[tuple[Any, ...]], lease_id: int) -> list[ClaimedJob]:
         """Return rows, read before they were taken, as the jobs that they are now. By columns, as that is fast."""
         zone = self.connection.timezone if settings.USE_TZ else None
-        columns = dict(zip(("rowid", *CLAIMED_COLUMNS), zip(*rows, strict=True), strict=True))
+        columns = dict(zip(("rowid", *CLAIMED_COLUMNS), zip(*picked, strict=True), strict=True))
         del columns["rowid"]
         for name in _UUIDS:
             columns[name] = tuple(None if value is None else _uuid(value) for value in columns[name])
         for name in _MOMENTS:
             columns[name] = tuple(None if value is None else value.replace(tzinfo=zone) for value in columns[name])
         columns["attempts"] = tuple(attempts + 1 for attempts in columns["attempts"])
-        columns["lease_id"] = (lease_id,) * len(rows)
+        columns["lease_id"] = (lease_id,) * len(picked)
         return list(map(ClaimedJob._make, zip(*columns.values(), strict=True)))
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
@@ -119,7 +127,7 @@ class SqliteStore(OrmStore):
     def _keep(self, done: Sequence[Settlement], worker: str, now: datetime) -> None:
         """Copy these jobs, as far as they are still held, to the finished ones."""
         finished_at = self._stored(now)
-        rows = [
+        copies = [
             (
                 result_of(each),
                 worker,
@@ -131,9 +139,9 @@ class SqliteStore(OrmStore):
             )
             for each in done
         ]
-        if rows:
+        if copies:
             with self.connection.cursor() as cursor:
-                cursor.executemany(KEEP, rows)
+                cursor.executemany(KEEP, copies)
 
     def begins_as_writer(self) -> bool:
         """Whether the project's own transactions begin as writers."""
@@ -158,8 +166,8 @@ class SqliteStore(OrmStore):
     def _rows(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, parameters)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found
 
     def _execute(self, statement: str, parameters: Sequence[Any]) -> None:
         with self.connection.cursor() as cursor:
