@@ -32,6 +32,8 @@ class QueuePolicy:
     max_lease: timedelta = timedelta(hours=1)
     """How long renewals may go on in all: the longest that one attempt may run."""
     max_attempts: int = 5
+    timeout: timedelta | None = None
+    """How long one attempt may run; None for no limit but ``max_lease``."""
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     retention: timedelta = timedelta(days=1)
     """How long finished jobs and their results are kept; zero deletes them in the completing statement."""
@@ -53,6 +55,8 @@ class Settings:
     max_payload_bytes: int = 256 * 1024
     unknown_task_patience: timedelta = timedelta(hours=1)
     """How long a job whose task no worker knows is put off before it becomes a dead letter."""
+    timeout_grace: timedelta = timedelta(seconds=5)
+    """How long a body that was told to end may still take before its worker starts over."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former dotted path of a task -> its present one."""
     enqueue_hooks: tuple[str, ...] = ()
@@ -167,6 +171,7 @@ POLICY_KEYS: dict[str, tuple[str, Parser]] = {
     "LEASE": ("lease", _positive_seconds),
     "MAX_LEASE": ("max_lease", _positive_seconds),
     "MAX_ATTEMPTS": ("max_attempts", _count),
+    "TIMEOUT": ("timeout", _optional_seconds),
     "RETENTION": ("retention", _seconds),
 }
 APP_KEYS: dict[str, tuple[str, Parser]] = {
@@ -176,6 +181,7 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "STEP_RETENTION": ("step_retention", _positive_seconds),
     "MAX_PAYLOAD_BYTES": ("max_payload_bytes", _byte_count),
     "UNKNOWN_TASK_PATIENCE": ("unknown_task_patience", _seconds),
+    "TIMEOUT_GRACE": ("timeout_grace", _positive_seconds),
     "ALIASES": ("aliases", _names),
     "ENQUEUE_HOOKS": ("enqueue_hooks", _paths),
     "RUN_HOOKS": ("run_hooks", _paths),

@@ -58,6 +58,8 @@ class WorkTask(AnyTask):
     """None takes the queue's MAX_ATTEMPTS. Fixed on the job when it is enqueued."""
     backoff: BackoffPolicy | timedelta | None = None
     """A first delay, to double within the queue's BACKOFF_CAP, or a whole policy; None takes the queue's."""
+    timeout: timedelta | None = None
+    """How long one attempt may run, as a timedelta or in seconds; None takes the queue's TIMEOUT."""
     reject_on: tuple[type[BaseException], ...] = ()
     """Exceptions after which another attempt is pointless: the job goes straight to the dead letters."""
     retention: timedelta | None = None
@@ -74,6 +76,7 @@ class WorkTask(AnyTask):
         object.__setattr__(self, "queue_name", queue_name(self.queue_name))
         object.__setattr__(self, "backoff", _backoff(self.backoff))
         object.__setattr__(self, "retention", _duration("retention", self.retention))
+        object.__setattr__(self, "timeout", _timeout(self.timeout))
         Task.__post_init__(self)
 
     def using(
@@ -165,6 +168,13 @@ def _backoff(given: Any) -> BackoffPolicy | timedelta | None:
     return given if isinstance(given, BackoffPolicy) else _duration("backoff", given)
 
 
+def _timeout(given: Any) -> timedelta | None:
+    timeout = _duration("timeout", given)
+    if timeout == timedelta():
+        raise InvalidJobError(f"timeout is {given!r}. Give an attempt more than zero seconds.")
+    return timeout
+
+
 def _duration(name: str, given: Any) -> timedelta | None:
     if given is None:
         return None
@@ -189,6 +199,7 @@ def task(
     tenant: str = ...,
     max_attempts: int | None = ...,
     backoff: BackoffPolicy | timedelta | float | None = ...,
+    timeout: timedelta | float | None = ...,
     reject_on: tuple[type[BaseException], ...] = ...,
     retention: timedelta | float | None = ...,
     dedupe_key: DedupeKey | None = ...,

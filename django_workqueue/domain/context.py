@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from ..exceptions import JobCancelledError
 from .contract import AnyTaskResult
+from .link import JobLink, NoLink
+from .progress import Progress
 from .steps import OnUnknown, check_step, idempotency_key
 from .trace import correlation_of
 
@@ -62,6 +65,7 @@ class JobContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     load_result: Callable[[], AnyTaskResult] = field(repr=False)
     ledger: Ledger = field(repr=False)
+    link: JobLink = field(default_factory=NoLink, repr=False)
 
     @property
     def is_retry(self) -> bool:
@@ -118,6 +122,36 @@ class JobContext:
         """The firing of the schedule that the job stands for, in UTC; None for a job that no schedule enqueued."""
         moment = self.metadata.get(SCHEDULED_FOR)
         return None if moment is None else datetime.fromisoformat(moment)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job is to be cancelled, as far as the worker has heard: within about a second."""
+        return self.link.cancelled
+
+    def heartbeat(self) -> None:
+        """
+        Renew the job's lease now, and end here if the job is no longer this attempt's to run.
+
+        Raises LeaseLostError, which says why, when the lease is lost, JobCancelledError when the job is to be
+        cancelled, and QueueUnavailableError when the database does not answer. Workers renew leases by themselves: this
+        is to learn in time that what is to come would be in vain.
+        """
+        if self.link.heartbeat():
+            raise JobCancelledError
+
+    async def aheartbeat(self) -> None:
+        """See heartbeat."""
+        if await self.link.aheartbeat():
+            raise JobCancelledError
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """
+        Show how far the job is, in the admin and to programs: at once, also while a transaction is open.
+
+        Cheap, and does not wait: of several within half a second the last one is stored. ``text`` is cut at 200
+        characters. Raises InvalidJobError for what is no amount.
+        """
+        self.link.report(Progress(done, total, text).encode())
 
     @property
     def task_result(self) -> AnyTaskResult:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from ..conf import get_settings
 from ..domain.outcomes import ClaimedJob
 from ..domain.rotation import Rotation
+from ..exceptions import LeaseLostError
 from ..store import Store
 from ..store.claim import ClaimOrder
 
@@ -44,3 +45,15 @@ def renew(store: Store, leases: Mapping[int, str]) -> set[int]:
     """Renew ``leases``, a map of lease ids to queues, and return the ids that are lost."""
     lengths: dict[int, timedelta] = {pk: get_settings().queue(queue).lease for pk, queue in leases.items()}
     return set(leases) - store.renew(lengths) if leases else set()
+
+
+def keep(store: Store, job: ClaimedJob) -> bool:
+    """
+    Renew the lease of one running job, and return whether the job is to be cancelled.
+
+    Raises LeaseLostError, saying why, when the lease no longer holds.
+    """
+    if renew(store, {job.lease_id: job.queue}):
+        reason, holder = store.loss(job.lease_id, job.id)
+        raise LeaseLostError(job.lease_id, reason, job_id=job.id, holder=holder)
+    return any(request.job_id == job.id for request in store.cancel_requests([job.lease_id]))

@@ -7,11 +7,9 @@ import contextlib
 import inspect
 import logging
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
@@ -21,21 +19,38 @@ from ..domain.context import JobContext
 from ..domain.contract import AnyTask, AnyTaskResult, TaskResultStatus, task_started
 from ..domain.encoding import decode, encode, plain
 from ..domain.hooks import around, around_async
-from ..domain.outcomes import ClaimedJob, Failed, Settlement, Succeeded
+from ..domain.link import JobLink, NoLink
+from ..domain.outcomes import Cancelled, ClaimedJob, Failed, Outcome, Settlement, Succeeded
 from ..domain.registry import check_fit, with_context
 from ..domain.states import FailureKind
 from ..domain.trace import restore_trace
-from ..exceptions import PayloadError, Reject, RetryAfter, TaskNotRegisteredError
+from ..exceptions import (
+    JobCancelledError,
+    JobStoppedError,
+    JobTimeoutError,
+    PayloadError,
+    Reject,
+    RetryAfter,
+    TaskNotRegisteredError,
+)
 from ..store import Store
 from .events import announce, is_listened_to, job_fields
+from .failures import failed, timed_out, traceback_of
 from .once import Ledger
 from .results import load, of_attempt
 from .terms import Terms, terms_of
 
 logger = logging.getLogger("django_workqueue.run")
 
-MOST_MESSAGE = 2_000
-MOST_TRACEBACK = 20_000
+
+class Hold(Protocol):
+    """The hold that others have on a running body."""
+
+    def take(self, call: Call) -> None:
+        """Begin a body in this thread: from here on it may be ended by a JobStoppedError that is raised in it."""
+
+    def let_go(self) -> None:
+        """End it: from here on nothing is raised any more. Safe to repeat."""
 
 
 Within = Callable[[], AbstractContextManager[None]]
@@ -65,58 +80,69 @@ def broken(job: ClaimedJob, error: BaseException) -> Settlement:
     """Return the settlement of a job around which something raised that no task's code is to blame for."""
     # The class alone: the text, which may quote arguments, is in the failure's row.
     logger.error("Job %s of %s could not be run: %s.", job.id, job.task, type(error).__name__, extra=job_fields(job))
-    return _settlement(job, None, _failed(error, FailureKind.ERROR))
+    return _settlement(job, None, failed(error, FailureKind.ERROR))
 
 
 def prepare(
-    job: ClaimedJob, store: Store, worker: str, *, load_result: Callable[[], AnyTaskResult] | None = None
+    job: ClaimedJob,
+    store: Store,
+    worker: str,
+    *,
+    load_result: Callable[[], AnyTaskResult] | None = None,
+    link_to: Callable[[ClaimedJob], JobLink] | None = None,
 ) -> Call | Settlement:
     """
     Return how ``worker`` calls the job's task, or, when that cannot be known, how the attempt failed.
 
-    ``load_result`` answers the task that asks for its own result; None looks it up in the store.
+    ``load_result`` answers the task that asks for its own result; None looks it up in the store. ``link_to`` makes the
+    link of the job's context; None leaves it without.
     """
     try:
         terms = terms_of(job.task, job.queue)
     except TaskNotRegisteredError as error:
-        return _settlement(job, None, _failed(error, FailureKind.UNKNOWN_TASK))
+        return _settlement(job, None, failed(error, FailureKind.UNKNOWN_TASK))
     try:
         args, kwargs = decode(job.args, list), decode(job.kwargs, dict)
         metadata = decode(job.metadata, dict)
     except ValueError as error:
         undecodable = PayloadError("The stored job", f"cannot be decoded: {error}.")
-        return _settlement(job, terms, _failed(undecodable, FailureKind.UNDECODABLE))
+        return _settlement(job, terms, failed(undecodable, FailureKind.UNDECODABLE))
     try:
         check_fit(terms.task, args, kwargs)
     except TypeError as error:
-        return _settlement(job, terms, _failed(error, FailureKind.ERROR))
+        return _settlement(job, terms, failed(error, FailureKind.ERROR))
     context = None
     if terms.wants_context or terms.run_hooks:
         answer = load_result or (lambda: load(store, job.id, terms.task.backend))
         ledger = Ledger(store, job, worker, depth=store.transaction_depth())
-        context = _context(job, metadata, answer, ledger)
+        context = _context(job, metadata, answer, ledger, link_to(job) if link_to else NoLink())
     if terms.wants_context:
         args, kwargs = with_context(terms.task, args, kwargs, context)
     return Call(job, terms, args, kwargs, metadata, store, worker, context)
 
 
-def run(call: Call, *, within: Within | None = None, on_error: OnError | None = None) -> Settlement:
+def run(
+    call: Call, *, within: Within | None = None, on_error: OnError | None = None, hold: Hold | None = None
+) -> Settlement:
     """
     Call the task in this thread. Nothing that it raises passes, not even SystemExit; ``on_error`` is told of it.
 
     Call it in a context (contextvars) of its own: the job's trace is set in it, and is not taken back. ``within``
-    surrounds the body; what that raises is the body's, and so is what the project's run hooks raise.
+    surrounds the body; what that raises is the body's, and so is what the project's run hooks raise. ``hold`` is taken
+    meanwhile.
     """
     begun = time.monotonic()
     _begin(call)
     if is_listened_to(task_started):
         _announce_start(call)
     try:
-        is_bare = within is None and not call.terms.run_hooks
-        value = _value(call) if is_bare else _surrounded_value(call, within or contextlib.nullcontext)
-        outcome: Succeeded | Failed = _succeeded(value, begun, call)
+        value = _held_value(call, within, hold)
+        outcome: Outcome = _succeeded(value, begun, call)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
-        outcome = _raised(error, call.task, begun)
+        if hold is not None:
+            # What arrived while it was let go may have kept that from its end.
+            hold.let_go()
+        outcome = _raised(error, call, begun)
         if on_error is not None:
             on_error(error)
     return _settlement(call.job, call.terms, outcome)
@@ -131,14 +157,14 @@ async def run_async(call: Call) -> Settlement:
     begun = time.monotonic()
     try:
         value = await (_surrounded(call) if call.terms.run_hooks else call.task.func(*call.args, **call.kwargs))
-        outcome: Succeeded | Failed = _succeeded(value, begun, call)
+        outcome: Outcome = _succeeded(value, begun, call)
     except asyncio.CancelledError as error:
         current = asyncio.current_task()
         if current is not None and current.cancelling():
             raise
-        outcome = _raised(error, call.task, begun)
+        outcome = _raised(error, call, begun)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
-        outcome = _raised(error, call.task, begun)
+        outcome = _raised(error, call, begun)
     return _settlement(call.job, call.terms, outcome)
 
 
@@ -152,6 +178,36 @@ def unrecordable(job: ClaimedJob) -> Settlement:
     """Return the settlement of a job that succeeded, but whose success the database would not store."""
     message = "The job succeeded, but its result could not be stored; see the worker's log."
     return _settlement(job, None, Failed(kind=FailureKind.ERROR, message=message))
+
+
+def stopped(call: Call, why: type[JobStoppedError], run_seconds: float, stack: str = "") -> Settlement:
+    """
+    Return the settlement of a body that was ended from outside, or is going to end with its process.
+
+    ``stack`` says where it was.
+    """
+    outcome = (
+        Cancelled(run_seconds)
+        if issubclass(why, JobCancelledError)
+        else timed_out(call.terms.timeout, run_seconds, stack)
+    )
+    return _settlement(call.job, call.terms, outcome)
+
+
+def unstarted(job: ClaimedJob) -> Settlement:
+    """Return the settlement of a job that was to be cancelled before its body began."""
+    return _settlement(job, None, Cancelled())
+
+
+def _held_value(call: Call, within: Within | None, hold: Hold | None) -> Any:
+    try:
+        if hold is not None:
+            hold.take(call)
+        plain = within is None and not call.terms.run_hooks
+        return _value(call) if plain else _surrounded_value(call, within or contextlib.nullcontext)
+    finally:
+        if hold is not None:
+            hold.let_go()
 
 
 def _value(call: Call) -> Any:
@@ -203,7 +259,11 @@ def _started(call: Call) -> AnyTaskResult:
 
 
 def _context(
-    job: ClaimedJob, metadata: Mapping[str, Any], load_result: Callable[[], AnyTaskResult], ledger: Ledger
+    job: ClaimedJob,
+    metadata: Mapping[str, Any],
+    load_result: Callable[[], AnyTaskResult],
+    ledger: Ledger,
+    link: JobLink,
 ) -> JobContext:
     return JobContext(
         job_id=job.id,
@@ -215,6 +275,7 @@ def _context(
         metadata=metadata,
         load_result=load_result,
         ledger=ledger,
+        link=link,
     )
 
 
@@ -225,41 +286,20 @@ def _succeeded(value: Any, begun: float, call: Call) -> Succeeded:
     return Succeeded(result=result, run_seconds=time.monotonic() - begun)
 
 
-def _raised(error: BaseException, task: AnyTask, begun: float) -> Failed:
-    reject_on = getattr(task, "reject_on", ())
-    rejected = isinstance(error, (Reject, *reject_on)) or getattr(error, "retryable", True) is False
-    kind = FailureKind.REJECTED if rejected else FailureKind.ERROR
+def _raised(error: BaseException, call: Call, begun: float) -> Failed | Cancelled:
+    run_seconds = time.monotonic() - begun
+    reject_on = getattr(call.task, "reject_on", ())
+    if isinstance(error, (Reject, *reject_on)) or getattr(error, "retryable", True) is False:
+        return failed(error, FailureKind.REJECTED, run_seconds=run_seconds)
+    if isinstance(error, JobCancelledError):
+        return Cancelled(run_seconds)
+    if isinstance(error, JobTimeoutError):
+        return timed_out(call.terms.timeout, run_seconds, traceback_of(error))
     retry_after = error.delay if isinstance(error, RetryAfter) else None
-    return _failed(error, kind, run_seconds=time.monotonic() - begun, retry_after=retry_after)
+    return failed(error, FailureKind.ERROR, run_seconds=run_seconds, retry_after=retry_after)
 
 
-def _failed(
-    error: BaseException, kind: FailureKind, *, run_seconds: float = 0.0, retry_after: timedelta | None = None
-) -> Failed:
-    return Failed(
-        kind=kind,
-        error_class=f"{type(error).__module__}.{type(error).__qualname__}"[:300],
-        message=_storable(lambda: str(error), MOST_MESSAGE),
-        traceback=_storable(lambda: "".join(traceback.format_exception(error)), MOST_TRACEBACK),
-        run_seconds=run_seconds,
-        retry_after=retry_after,
-    )
-
-
-def _storable(text_of: Callable[[], str], most: int) -> str:
-    """Return text that every database stores: bounded, without NUL and half surrogates."""
-    try:
-        text = text_of()
-    except Exception as error:  # noqa: BLE001 - an error's own __str__ may raise anything
-        text = f"(its text could not be made: {type(error).__name__})"
-    text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n... {len(text) - most} characters left out ...\n{text[-half:]}"
-
-
-def _settlement(job: ClaimedJob, terms: Terms | None, outcome: Succeeded | Failed) -> Settlement:
+def _settlement(job: ClaimedJob, terms: Terms | None, outcome: Outcome) -> Settlement:
     """Return the settlement by the task's terms, or by the queue's where the task plays no part."""
     policies = terms or get_settings().queue(job.queue)
     return Settlement(job, outcome, policies.backoff, policies.retention)

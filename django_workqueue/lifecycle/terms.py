@@ -29,6 +29,8 @@ class Terms(NamedTuple):
     """Whether the function is given a JobContext."""
     run_hooks: tuple[RunHook, ...]
     """What the project puts around each run."""
+    timeout: float | None
+    """Seconds that an attempt may run; None for no limit."""
     backoff: BackoffPolicy
     retention: timedelta
 
@@ -43,11 +45,13 @@ def terms_for(task: AnyTask, queue: str) -> Terms:
     """Return the terms of ``task`` in ``queue``."""
     policy = get_settings().queue(queue)
     retention: timedelta | None = getattr(task, "retention", None)
+    timeout: timedelta | None = getattr(task, "timeout", None) or policy.timeout
     return Terms(
         task=task,
         is_async=inspect.iscoroutinefunction(task.func),
         wants_context=wants_context(task),
         run_hooks=run_hooks(),
+        timeout=None if timeout is None else timeout.total_seconds(),
         backoff=_backoff(task, policy.backoff),
         retention=policy.retention if retention is None else retention,
     )

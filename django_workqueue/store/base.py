@@ -39,6 +39,9 @@ class BaseStore:
     ``pooled`` says that a transaction pooler may stand in between, so that nothing can be left in a session.
     """
 
+    has_one_writer = False
+    """Whether an open transaction that has written keeps every other connection from writing."""
+
     def __init__(self, alias: str = DEFAULT_DB_ALIAS, *, pooled: bool = False) -> None:
         self.alias = alias
         self.pooled = pooled

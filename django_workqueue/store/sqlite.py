@@ -55,6 +55,8 @@ class SqliteStore(OrmStore):
     made and claimed within one would not be ready yet.
     """
 
+    has_one_writer = True
+
     def prepare(self) -> bool:
         """Begin every transaction of a worker as a writer: one that reads first cannot be upgraded under contention."""
         self.connection.transaction_mode = "IMMEDIATE"  # type: ignore[attr-defined]

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..domain.contract import AnyTaskResult, task_backends
+from ..domain.link import JobLink
 from ..domain.outcomes import ClaimedJob, Settlement
+from ..exceptions import JobStoppedError
 from ..lifecycle.run import Call, prepare, run
 from ..store import Store
 from .shield import shielded
 
 # What a worker takes for a failed attempt as well. Everything else beside Exception, such as KeyboardInterrupt and the
 # outcomes of pytest, is meant for whoever runs the tests.
-FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+FAILURES = (Exception, SystemExit, asyncio.CancelledError, JobStoppedError)
 
 
 @dataclass(slots=True)
@@ -38,12 +40,13 @@ def attempt(
     *,
     commits: bool,
     load_result: Callable[[], AnyTaskResult] | None = None,
+    link_to: Callable[[ClaimedJob], JobLink] | None = None,
 ) -> Attempted:
     """Run ``job`` in a new context, shielded. ``commits`` says whether its end counts as a commit; see shielded()."""
     raised: list[BaseException] = []
 
     def start() -> Settlement:
-        call = prepare(job, store, worker, load_result=load_result)
+        call = prepare(job, store, worker, load_result=load_result, link_to=link_to)
         if not isinstance(call, Call):
             return call
         return run(call, within=lambda: shielded(commits=commits), on_error=raised.append)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -20,6 +21,7 @@ from ..worker.tally import Tally
 from .attempts import Attempted, attempt
 from .clock import maintain, next_firing
 from .errors import JobFailedError
+from .links import DirectLink
 
 MOST_ATTEMPTS = 10_000
 """Attempts of one drain without ``max_jobs``: a job that enqueues itself would keep it going for ever."""
@@ -138,7 +140,7 @@ class _Drainer:
         return True
 
     def _run(self, job: ClaimedJob) -> None:
-        attempted = attempt(job, self._store, self._worker, commits=True)
+        attempted = attempt(job, self._store, self._worker, commits=True, link_to=partial(DirectLink, self._store))
         made = self._settle(job, attempted)
         self._attempts.append(made)
         error = attempted.interrupt or (made.error if self._raise_errors else None)

@@ -81,6 +81,8 @@ class Board:
         self._unstartable: deque[ClaimedJob] = deque()
         self._outcomes: deque[Settlement] = deque()
         self._closed = False
+        self.abandoned: dict[UUID, Settlement] = {}
+        """What is to be recorded of jobs that do not end although they were told to, once their process is about to."""
 
     # -- the executors' side -------------------------------------------------------------------------------------
 
@@ -157,6 +159,17 @@ class Board:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def run_seconds(self, job: ClaimedJob) -> float:
+        """Return for how many seconds the job has run; 0 when it does not run."""
+        begun = self._running.get(job.id)
+        return 0.0 if begun is None else time.monotonic() - begun
+
+    def longest_run(self) -> float:
+        """Return for how many seconds the job that runs longest has; 0 when none does."""
+        # A copy: executors start and finish meanwhile.
+        begun = list(self._running.values())
+        return time.monotonic() - min(begun) if begun else 0.0
 
     @property
     def waiting(self) -> int:

@@ -233,7 +233,7 @@ class Dispatcher:
         """Stop well: give back what has not started, let the rest end within the grace time, then give it back."""
         deadline = time.monotonic() + self._options.shutdown_timeout.total_seconds()
         self._guarded(self._give_back_unstarted)
-        while (len(self.held) or len(self._settler)) and not self._stop.now and time.monotonic() < deadline:
+        while not self._is_drained() and not self._stop.now and time.monotonic() < deadline:
             self._guarded(self._settle_connected)
             self._woken.wait(min(FLUSH_SECONDS * 5, max(0.0, deadline - time.monotonic())))
             self._woken.clear()
@@ -242,6 +242,21 @@ class Dispatcher:
         while not self._guarded(self._give_back_running):
             if time.monotonic() >= until:
                 break
+
+    def _is_drained(self) -> bool:
+        """Whether nothing is left that could still end."""
+        return not len(self._settler) and all(job.id in self.board.abandoned for job in self.held.jobs())
+
+    def settle_abandoned(self) -> None:
+        """Record the jobs whose threads only the end of the process ends. The last thing that it does."""
+        if len(self.held):
+            self._guarded(self._record_abandoned)
+
+    def _record_abandoned(self) -> None:
+        self._connect()
+        abandoned = self.board.abandoned
+        self._settler.abandon(abandoned[job.id] for job in self.held.jobs() if job.id in abandoned)
+        self._settler.settle()
 
     def _give_back_unstarted(self) -> None:
         self._connect()
@@ -256,5 +271,5 @@ class Dispatcher:
         """Record running jobs as interrupted, which counts no attempt; what their threads still do is refused."""
         self._connect()
         self._settler.settle()
-        self._settler.interrupt(self.held.jobs())
+        self._settler.interrupt(job for job in self.held.jobs() if job.id not in self.board.abandoned)
         self._settler.settle()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from collections.abc import Callable
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
 from ..domain.outcomes import ClaimedJob, Settlement
-from ..lifecycle.run import Call, broken, prepare, run, run_async
+from ..lifecycle.run import Call, broken, prepare, run, run_async, stopped, unstarted
 from ..store import Store
 from .board import Board
-from .reset import reset_connections
+from .grip import Grip
+from .job_link import WorkerLink
+from .reset import drop_connections, reset_connections
+from .supervision import Supervision
 from .thread import WorkerThread
 
 # Time to end for a loop that is idle; one that a coroutine blocks is left behind.
@@ -27,13 +31,23 @@ class Executor(WorkerThread):
     """One slot and its thread. It prepares every job, runs plain functions and waits while the loop runs coroutines."""
 
     def __init__(
-        self, number: int, *, board: Board, loop: EventLoop, store: Store, worker: str, on_crash: Callable[[], None]
+        self,
+        number: int,
+        *,
+        board: Board,
+        loop: EventLoop,
+        store: Store,
+        worker: str,
+        supervision: Supervision,
+        on_crash: Callable[[], None],
     ) -> None:
         super().__init__(f"executor-{number}", on_crash)
         self._desk = board.open_desk()
         self._loop = loop
         self._store = store
         self._worker = worker
+        self._supervision = supervision
+        self.grip = supervision.new_grip()
 
     def work(self) -> None:
         """Take jobs until the board is closed."""
@@ -53,16 +67,24 @@ class Executor(WorkerThread):
 
     def _prepare(self, job: ClaimedJob) -> Attempt:
         try:
-            return prepare(job, self._store, self._worker)
+            if self._supervision.cancels.includes(job):
+                return unstarted(job)
+            return prepare(job, self._store, self._worker, link_to=self._link_to)
         except BaseException as error:  # noqa: BLE001 - a job must not end its worker
             return broken(job, error)
+
+    def _link_to(self, job: ClaimedJob) -> WorkerLink:
+        return self._supervision.link_to(job, self._store)
 
     def _run(self, call: Call) -> Settlement:
         """Run a job and clean up; whatever is raised around it, by a signal's receiver say, fails that job."""
         try:
-            settlement = run(call)
+            settlement = run(call, hold=self.grip)
         except BaseException as error:  # noqa: BLE001 - a job must not end its worker
             settlement = broken(call.job, error)
+        if self.grip.was_struck:
+            self.grip.was_struck = False
+            drop_connections()
         reset_connections()
         return settlement
 
@@ -107,13 +129,23 @@ class EventLoop(WorkerThread):
     async def _serve(self, call: Call, executor: Executor) -> Attempt | None:
         attempt: Attempt | None = call
         while isinstance(attempt, Call) and attempt.terms.is_async:
-            running = self._loop.create_task(_settled(attempt), context=contextvars.Context())
-            # Waited for, not awaited: a coroutine that cancels its own task must not cancel this one.
-            await asyncio.wait([running])
-            error = asyncio.CancelledError() if running.cancelled() else running.exception()
-            executor.finish(running.result() if error is None else broken(attempt.job, error))
+            executor.finish(await self._ended(attempt, executor.grip))
             attempt = executor.next_attempt()
         return attempt
+
+    async def _ended(self, call: Call, grip: Grip) -> Settlement:
+        """Run a coroutine as a task of its own, which others may cancel, and return what came of it."""
+        begun = time.monotonic()
+        running = self._loop.create_task(_settled(call), context=contextvars.Context())
+        grip.take(call, running)
+        # Waited for, not awaited: a coroutine that cancels its own task must not cancel this one.
+        await asyncio.wait([running])
+        why = grip.reason
+        grip.let_go()
+        if running.cancelled():
+            return stopped(call, why, time.monotonic() - begun) if why else broken(call.job, asyncio.CancelledError())
+        error = running.exception()
+        return running.result() if error is None else broken(call.job, error)
 
 
 async def _settled(call: Call) -> Settlement:

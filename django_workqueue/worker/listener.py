@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ..store import Store
-from ..store.base import Ear, Message
+from ..store.base import CancelCall, Ear, Message
 from .lanes import News
 from .shutdown import StopRequest
 from .thread import Backoff, WorkerThread
@@ -25,12 +25,20 @@ class Listener(WorkerThread):
     """Passes lanes from notifications on. Polling stays the safe way; this is the fast one."""
 
     def __init__(
-        self, store: Store, news: News, wake: Callable[[], None], ended: StopRequest, on_crash: Callable[[], None]
+        self,
+        store: Store,
+        *,
+        news: News,
+        wake: Callable[[], None],
+        cancel_call: Callable[[Collection[int]], None],
+        ended: StopRequest,
+        on_crash: Callable[[], None],
     ) -> None:
         super().__init__("listener", on_crash)
         self._store = store
         self._news = news
         self._wake = wake
+        self._cancel_call = cancel_call
         self._ended = ended
         self._heard_at = 0.0
         self._asked_at: float | None = None
@@ -68,7 +76,9 @@ class Listener(WorkerThread):
         match message:
             case None:
                 self._asked_at = None
-            case set():
+            case CancelCall():
+                self._cancel_call(message.lease_ids)
+            case _:
                 self._news.lanes.extend(message)
                 self._wake()
 

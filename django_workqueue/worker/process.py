@@ -29,6 +29,7 @@ from .maintenance import Maintenance
 from .naming import Name, NameTakenError, forget, origin_of
 from .options import WorkerOptions
 from .shutdown import StopRequest, start_over
+from .supervision import Supervision
 from .tally import Tally, memory_bytes
 from .thread import Backoff, WorkerThread
 from .wear import Wear
@@ -62,11 +63,13 @@ class WorkerProcess:
         name = options.name or f"{self._host}:{os.getpid()}"
         self.id = f"{name[:100]}:{uuid4().hex[:12]}"
         self.stop = StopRequest()
-        self._ended = StopRequest()
+        self._ended, self._heart_ended = StopRequest(), StopRequest()
         self._store = self._new_store()
         self._tally = Tally(self.id)
         self._dispatcher = Dispatcher(options, self._store, self.id, self.stop, self._tally)
         self.stop.wake = self._dispatcher.wake
+        self._supervision = Supervision(self._dispatcher.board, self.stop.recycle, self.stop.crash)
+        self._heart_ended.wake = self._supervision.errands.wake
         self._executors: list[WorkerThread] = []
         self._serving = False
         self._worn = ""
@@ -84,12 +87,12 @@ class WorkerProcess:
             self._start_link()
             if (code := self._come_up()) is not None:
                 return code
-            helpers, executors = self._start()
+            self._start()
             self._say(self._greeting())
             self._serving = True
             self._tell()
             self._dispatcher.run(self._look_at_wear if self._wear else None)
-            self._finish(helpers, executors)
+            self._finish()
         return self._outcome()
 
     @property
@@ -177,24 +180,23 @@ class WorkerProcess:
             versions=f"django_workqueue {__version__}, Django {django.__version__}, Python {platform.python_version()}",
         )
 
-    def _start(self) -> tuple[list[WorkerThread], list[WorkerThread]]:
-        board, crash = self._dispatcher.board, self.stop.crash
-        loop = EventLoop(crash)
-        self._executors = [
-            Executor(number, board=board, loop=loop, store=self._new_store(), worker=self.id, on_crash=crash)
-            for number in range(self._options.concurrency)
-        ]
-        self._loop = loop
+    def _start(self) -> None:
+        crash = self.stop.crash
+        self._loop = EventLoop(crash)
+        self._executors = [self._new_executor(number) for number in range(self._options.concurrency)]
         news, wake = self._dispatcher.lanes.news, self._dispatcher.wake
-        helpers: list[WorkerThread] = [
-            Heartbeat(
-                store=self._new_store(),
-                row=self._row,
-                held=self._dispatcher.held,
-                report=self._report,
-                ended=self._ended,
-                on_crash=crash,
-            ),
+        self._heart = Heartbeat(
+            store=self._new_store(),
+            row=self._row,
+            held=self._dispatcher.held,
+            report=self._report,
+            errands=self._supervision.errands,
+            cancels=self._supervision.cancels,
+            longest_run=self._dispatcher.board.longest_run,
+            ended=self._heart_ended,
+            on_crash=crash,
+        )
+        self._helpers: list[WorkerThread] = [
             Maintenance(
                 store=self._new_store(),
                 tally=self._tally,
@@ -206,10 +208,28 @@ class WorkerProcess:
             ),
         ]
         if self._listens:
-            helpers.append(Listener(self._new_store(), news, wake, self._ended, crash))
-        for helper in (*helpers, loop, *self._executors):
-            helper.start()
-        return helpers, self._executors
+            listener = Listener(
+                self._new_store(),
+                news=news,
+                wake=wake,
+                cancel_call=self._heart.hear_cancel_call,
+                ended=self._ended,
+                on_crash=crash,
+            )
+            self._helpers.append(listener)
+        for thread in (self._heart, *self._helpers, self._loop, *self._executors):
+            thread.start()
+
+    def _new_executor(self, number: int) -> Executor:
+        return Executor(
+            number,
+            board=self._dispatcher.board,
+            loop=self._loop,
+            store=self._new_store(),
+            worker=self.id,
+            supervision=self._supervision,
+            on_crash=self.stop.crash,
+        )
 
     @property
     def _listens(self) -> bool:
@@ -280,19 +300,24 @@ class WorkerProcess:
         self._say(f"Worker {self.id} stopped{why}: {counts}.")
         return EXIT_RECYCLE if self._worn and self._link is not None else EXIT_CLEAN
 
-    def _finish(self, helpers: list[WorkerThread], executors: list[WorkerThread]) -> None:
+    def _finish(self) -> None:
+        self._supervision.watchdog.end()
         self._loop.stop()
         self._ended.request()
         until = time.monotonic() + _JOIN_SECONDS
-        for helper in helpers:
+        for helper in self._helpers:
             helper.join(max(0.0, until - time.monotonic()))
-        for executor in executors:
+        for executor in self._executors:
             executor.join(0.0 if self.stop.now else 0.2)
+        # The heart goes on for as long as leases are to be kept, and ends before its row goes.
+        self._heart_ended.request()
+        self._heart.join(_JOIN_SECONDS)
         try:
             self._store.prepare()
             self._store.retire_worker(self.id)
         except DatabaseError:
             logger.warning("The worker's row could not be removed; it goes after a day.", exc_info=True)
+        self._dispatcher.settle_abandoned()
         self._store.connection.close()
         forget(self.id)
 

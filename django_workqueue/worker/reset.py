@@ -49,6 +49,13 @@ def reset_connections() -> None:
     reset_queries()
 
 
+def drop_connections() -> None:
+    """Throw away every connection of this thread: an error that was raised in it may have hit one in mid-sentence."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None:
+            _drop(connection)
+
+
 def close_connections() -> None:
     """Close every connection of this thread, which is about to end."""
     for connection in connections.all(initialized_only=True):

@@ -66,6 +66,11 @@ class Settler:
         for job in jobs:
             self._keep(interrupted(job, now - (self._board.started_at(job) or now)))
 
+    def abandon(self, settlements: Iterable[Settlement]) -> None:
+        """Take these for what came of jobs that go on running."""
+        for settlement in settlements:
+            self._keep(settlement)
+
     def settle(self) -> None:
         """Write every outcome that is there."""
         outcomes = self._board.outcomes()

@@ -216,3 +216,56 @@ def _raise():
 def record_firing(context):
     """Write down which firing of which schedule this is."""
     start(context, f"{context.metadata['_schedule']} {context.scheduled_for:%m-%d %H:%M:%S}")
+
+
+def sleep_deaf(context, seconds):
+    """Sleep in one native call, as in a C library: no error reaches it before it returns."""
+    start(context)
+    time.sleep(seconds)
+    worker_diary().write("end", str(context.job_id), context.attempt)
+
+
+@task(takes_context=True, timeout=1)
+def sleep_deaf_too_long(context, seconds):
+    """Do so for longer than it may."""
+    sleep_deaf.func(context, seconds)
+
+
+@task(takes_context=True, timeout=1)
+def compute_too_long(context):
+    """Compute for longer than it may."""
+    start(context)
+    while True:
+        sum(range(1000))
+
+
+@task(takes_context=True)
+def loop_until_cancelled(context):
+    """Work in small steps, and look between them whether anybody wants it still."""
+    start(context)
+    while True:
+        time.sleep(0.02)
+        if context.cancelled:
+            worker_diary().write("heard", str(context.job_id), context.attempt)
+            context.heartbeat()
+
+
+@task(takes_context=True)
+async def wait_until_cancelled(context):
+    """Wait, and clean up when it is cancelled."""
+    start(context)
+    try:
+        await asyncio.sleep(300)
+    finally:
+        worker_diary().write("heard", str(context.job_id), context.attempt)
+
+
+@task(takes_context=True)
+def report_inside_transaction(context):
+    """Report progress from inside a transaction that stays open until the test opens the gate."""
+    start(context)
+    with transaction.atomic():
+        Group.objects.create(name=str(context.job_id))
+        context.progress(3, 10, "rows")
+        context.heartbeat()
+        worker_diary().pass_gate("gate", context.attempt)

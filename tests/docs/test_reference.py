@@ -105,7 +105,9 @@ def test_every_option_of_a_task_is_documented():
     assert set(first_cells(section(page, "task"))) == decorator_options()
     assert set(first_cells(section(page, "WorkTask"))) == of_one_job
     assert (
-        using == decorator_options() - {"takes_context", "reject_on", "backoff", "retention", "schedule"} | of_one_job
+        using
+        == decorator_options() - {"takes_context", "reject_on", "backoff", "timeout", "retention", "schedule"}
+        | of_one_job
     )
 
 
@@ -148,7 +150,7 @@ def test_every_attribute_of_the_context_is_documented():
     table = prose(f"{REFERENCE}/context.md").partition("\n## ")[0]
     documented = {cell.partition("(")[0] for cell in first_cells(table)}
 
-    assert documented == public(JobContext) - {"load_result", "ledger"}
+    assert documented == public(JobContext) - {"load_result", "ledger", "link"}
 
 
 # -- errors, signals, checks -------------------------------------------------------------------------------------

@@ -20,9 +20,8 @@ from django_workqueue.domain.contract import TaskResultStatus, task_started
 from django_workqueue.domain.outcomes import Failed, Settlement, Succeeded
 from django_workqueue.domain.states import FailureKind
 from django_workqueue.domain.trace import correlation_id
+from django_workqueue.lifecycle.failures import MOST_MESSAGE, MOST_TRACEBACK
 from django_workqueue.lifecycle.run import (
-    MOST_MESSAGE,
-    MOST_TRACEBACK,
     Call,
     broken,
     interrupted,

@@ -13,6 +13,7 @@ from django_workqueue.domain.states import FailureKind
 from django_workqueue.store import store_for
 from django_workqueue.worker.board import Board
 from django_workqueue.worker.executors import EventLoop, Executor
+from django_workqueue.worker.supervision import Supervision
 from tests import samples, traces
 
 from .jobs import job, wait_until
@@ -27,8 +28,18 @@ class Slots:
         self.crashes: list[str] = []
         self.board = Board(count, may_start=lambda _one: True, wake=lambda: None)
         self.loop = EventLoop(self.crash)
+        self.recycled: list[str] = []
+        self.supervision = Supervision(self.board, self.recycled.append, self.crash)
         self.executors = [
-            Executor(number, board=self.board, loop=self.loop, store=store_for(), worker="web1:4", on_crash=self.crash)
+            Executor(
+                number,
+                board=self.board,
+                loop=self.loop,
+                store=store_for(),
+                worker="web1:4",
+                supervision=self.supervision,
+                on_crash=self.crash,
+            )
             for number in range(count)
         ]
         for thread in (self.loop, *self.executors):
@@ -52,6 +63,7 @@ class Slots:
 
     def end(self) -> None:
         """Let all threads end."""
+        self.supervision.watchdog.end()
         self.board.close()
         for executor in self.executors:
             executor.join(30)

@@ -13,6 +13,8 @@ from django_workqueue.models import Lease, Worker
 from django_workqueue.models.worker import WorkerState
 from django_workqueue.store import store_for
 from django_workqueue.store.watch import Beat
+from django_workqueue.worker.cancels import Cancels
+from django_workqueue.worker.errands import Errands
 from django_workqueue.worker.heartbeat import Heartbeat
 from django_workqueue.worker.held import HeldLeases
 from django_workqueue.worker.shutdown import StopRequest
@@ -29,12 +31,16 @@ class Patient:
 
     def __init__(self) -> None:
         self.held, self.ended, self.crashes = HeldLeases(), StopRequest(), []
-        self.store = store_for()
+        self.store, self.longest_run = store_for(), 0.0
+        self.errands, self.cancels = Errands(), Cancels([])
         self.heart = Heartbeat(
             store=self.store,
             row=lambda: WorkerFactory.build(id="w"),
             held=self.held,
             report=lambda: Beat(WorkerState.RUNNING, memory_bytes=7, running=1, done=2, failed=3),
+            errands=self.errands,
+            cancels=self.cancels,
+            longest_run=lambda: self.longest_run,
             ended=self.ended,
             on_crash=lambda: self.crashes.append(1),
         )

@@ -73,9 +73,14 @@ class Listening:
     """A listener with its surroundings."""
 
     def __init__(self, store) -> None:
-        self.news, self.ended, self.wakes, self.crashes = News(), StopRequest(), [], []
+        self.news, self.ended, self.wakes, self.calls, self.crashes = News(), StopRequest(), [], [], []
         self.thread = Listener(
-            store, self.news, lambda: self.wakes.append(1), self.ended, lambda: self.crashes.append(1)
+            store,
+            news=self.news,
+            wake=lambda: self.wakes.append(1),
+            cancel_call=self.calls.extend,
+            ended=self.ended,
+            on_crash=lambda: self.crashes.append(1),
         )
 
     def __enter__(self):
