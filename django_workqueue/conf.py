@@ -19,8 +19,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
+from .domain.limits import NO_LIMITS, Limits, Rate
 from .domain.policies import BackoffPolicy
 from .exceptions import LONGEST
+
+MOST_BEGUN = 2_000_000_000
+"""What a row can count of a rate's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,9 @@ class QueuePolicy:
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     retention: timedelta = timedelta(days=1)
     """How long finished jobs and their results are kept; zero deletes them in the completing statement."""
+    limits: Limits = NO_LIMITS
+    tenant_depth: int | None = None
+    """How many jobs of one tenant may wait in the queue before enqueueing is refused; None refuses none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,8 @@ class Settings:
     """Dotted paths of functions that return a context manager for each run."""
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schedules by name, each as it is written: one that cannot be used must not keep the others from firing."""
+    bounds_depth: bool = False
+    """Whether any queue bounds what may wait in it. Follows from ``policy`` and ``queues``."""
     poll_interval: timedelta = timedelta(seconds=1)
     reap_interval: timedelta = timedelta(seconds=5)
 
@@ -124,6 +133,35 @@ def _count(value: Any) -> int:
     return value
 
 
+def _optional_count(value: Any) -> int | None:
+    return None if value is None else _count(value)
+
+
+def _optional_depth(value: Any) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise ValueError("must be a whole number, at least 1, or None")
+    return value
+
+
+_PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _rate(value: Any) -> Rate | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        count, slash, unit = value.partition("/")
+        if not (slash and count.strip().isascii() and count.strip().isdecimal() and unit.strip() in _PERIODS):
+            raise ValueError("must be like '100/m', with s, m, h or d, or a pair of a count and a period")
+        value = (int(count), _PERIODS[unit.strip()])
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError("must be like '100/m', or a pair of a count and a period")
+    count, period = value
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_BEGUN:
+        raise ValueError(f"must have a whole number from 1 to {MOST_BEGUN} as its count")
+    return Rate(count, _positive_seconds(period))
+
+
 def _byte_count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("must be a whole number of bytes, at least 1")
@@ -167,12 +205,18 @@ BACKOFF_KEYS: dict[str, tuple[str, Parser]] = {
     "BACKOFF_CAP": ("cap", _seconds),
     "JITTER": ("jitter", _share),
 }
+LIMIT_KEYS: dict[str, tuple[str, Parser]] = {
+    "CONCURRENCY": ("concurrency", _optional_count),
+    "TENANT_CONCURRENCY": ("tenant_concurrency", _optional_count),
+    "RATE": ("rate", _rate),
+}
 POLICY_KEYS: dict[str, tuple[str, Parser]] = {
     "LEASE": ("lease", _positive_seconds),
     "MAX_LEASE": ("max_lease", _positive_seconds),
     "MAX_ATTEMPTS": ("max_attempts", _count),
     "TIMEOUT": ("timeout", _optional_seconds),
     "RETENTION": ("retention", _seconds),
+    "TENANT_DEPTH": ("tenant_depth", _optional_depth),
 }
 APP_KEYS: dict[str, tuple[str, Parser]] = {
     "DATABASE": ("database", _name),
@@ -189,7 +233,7 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),
 }
-QUEUE_KEYS = POLICY_KEYS.keys() | BACKOFF_KEYS.keys()
+QUEUE_KEYS = POLICY_KEYS.keys() | BACKOFF_KEYS.keys() | LIMIT_KEYS.keys()
 ALL_KEYS = QUEUE_KEYS | APP_KEYS.keys() | {"QUEUES"}
 
 
@@ -205,7 +249,10 @@ class _Reader:
             return Settings()
         self._unknown(raw, ALL_KEYS, "WORKQUEUE")
         policy = self._policy(raw, QueuePolicy(), "WORKQUEUE")
-        return Settings(policy=policy, queues=self._queues(raw, policy), **self._values(raw, APP_KEYS, "WORKQUEUE"))
+        queues = self._queues(raw, policy)
+        bounds_depth = any(each.tenant_depth is not None for each in (policy, *queues.values()))
+        values = self._values(raw, APP_KEYS, "WORKQUEUE")
+        return Settings(policy=policy, queues=queues, bounds_depth=bounds_depth, **values)
 
     def _queues(self, raw: Mapping[str, Any], policy: QueuePolicy) -> dict[str, QueuePolicy]:
         queues = raw.get("QUEUES", {})
@@ -221,7 +268,8 @@ class _Reader:
 
     def _policy(self, raw: Mapping[str, Any], base: QueuePolicy, where: str) -> QueuePolicy:
         backoff = replace(base.backoff, **self._values(raw, BACKOFF_KEYS, where))
-        return replace(base, backoff=backoff, **self._values(raw, POLICY_KEYS, where))
+        limits = replace(base.limits, **self._values(raw, LIMIT_KEYS, where))
+        return replace(base, backoff=backoff, limits=limits, **self._values(raw, POLICY_KEYS, where))
 
     def _values(self, raw: Mapping[str, Any], keys: dict[str, tuple[str, Parser]], where: str) -> dict[str, Any]:
         values = {}

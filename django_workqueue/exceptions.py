@@ -9,6 +9,7 @@ The errors of the queue, in one place to avoid import loops.
     ├── ArgumentsDoNotFitError (TypeError)   the task cannot be called with these arguments
     ├── InvalidJobError (ValueError)     a bad tenant, key, id, delay ... at enqueue
     ├── InvalidScheduleError (ValueError)    a cron line, interval, zone ... that cannot be followed
+    ├── QueueFullError                   too many of the tenant's jobs wait already
     ├── QueueUnavailableError            the database cannot be reached
     ├── LeaseLostError                   the worker's claim no longer holds
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
@@ -88,6 +89,21 @@ class QueueUnavailableError(WorkQueueError):
         super().__init__(
             f"Could not {operation}: the database {database!r} cannot be reached. "
             "Nothing was stored; try again, or look at its connection settings."
+        )
+
+
+class QueueFullError(WorkQueueError):
+    """As many jobs of the tenant wait in the queue as WORKQUEUE['TENANT_DEPTH'] permits. Nothing was accepted."""
+
+    def __init__(self, queue: str, tenant: str, *, depth: int, limit: int) -> None:
+        self.queue = queue
+        self.tenant = tenant
+        self.depth = depth
+        self.limit = limit
+        whose = f"of tenant {tenant!r} " if tenant else ""
+        super().__init__(
+            f"Queue {queue!r} has {depth} waiting jobs {whose}and may have {limit} (WORKQUEUE['TENANT_DEPTH']). "
+            "Nothing was stored; enqueue again when some have run, or raise the limit."
         )
 
 

@@ -21,9 +21,10 @@ from .domain.contract import (
 from .domain.policies import BackoffPolicy
 from .domain.timetables import Schedule, declare
 from .exceptions import LONGEST, InvalidJobError
-from .lifecycle.enqueue import DedupeUntil, queue_name
+from .lifecycle.enqueue import MOST_AT_ONCE, DedupeUntil, queue_name, whole
 
 DedupeKey = str | Callable[..., str | None]
+ConcurrencyKey = DedupeKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,14 @@ class WorkTask(AnyTask):
     """At most one live job per (queue, tenant, key). A callable is given the arguments; None from it means no key."""
     dedupe_until: DedupeUntil = "finish"
     """``"finish"`` covers waiting and running jobs, ``"start"`` waiting ones only."""
+    dedupe_ttl: timedelta | None = None
+    """How long the key is kept at most, from the enqueue on; None keeps it as long as ``dedupe_until`` says."""
+    concurrency_key: ConcurrencyKey | None = None
+    """
+    At most ``concurrency_limit`` jobs of one (queue, tenant, key) run at once, in all workers together. A callable is
+    given the arguments; None from it means no key.
+    """
+    concurrency_limit: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     job_id: UUID | None = None
     """The job's id, where the caller chooses it. Enqueueing an id that is live answers the stored job."""
@@ -77,6 +86,8 @@ class WorkTask(AnyTask):
         object.__setattr__(self, "backoff", _backoff(self.backoff))
         object.__setattr__(self, "retention", _duration("retention", self.retention))
         object.__setattr__(self, "timeout", _timeout(self.timeout))
+        object.__setattr__(self, "dedupe_ttl", _duration("dedupe_ttl", self.dedupe_ttl, may_be_zero=False))
+        whole("concurrency_limit", self.concurrency_limit, 1, MOST_AT_ONCE)
         Task.__post_init__(self)
 
     def using(
@@ -90,6 +101,9 @@ class WorkTask(AnyTask):
         max_attempts: int | None = None,
         dedupe_key: DedupeKey | None = None,
         dedupe_until: DedupeUntil | None = None,
+        dedupe_ttl: timedelta | float | None = None,
+        concurrency_key: ConcurrencyKey | None = None,
+        concurrency_limit: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         job_id: UUID | None = None,
     ) -> WorkTask:
@@ -175,13 +189,15 @@ def _timeout(given: Any) -> timedelta | None:
     return timeout
 
 
-def _duration(name: str, given: Any) -> timedelta | None:
+def _duration(name: str, given: Any, *, may_be_zero: bool = True) -> timedelta | None:
     if given is None:
         return None
     if isinstance(given, int | float) and not isinstance(given, bool):
         given = timedelta(seconds=given)
     if not isinstance(given, timedelta) or not timedelta() <= given <= LONGEST:
         raise InvalidJobError(f"{name} is {given!r}. Pass a timedelta or seconds, from zero to a century.")
+    if not given and not may_be_zero:
+        raise InvalidJobError(f"{name} is zero. Leave it out, or pass more.")
     return given
 
 
@@ -204,6 +220,9 @@ def task(
     retention: timedelta | float | None = ...,
     dedupe_key: DedupeKey | None = ...,
     dedupe_until: DedupeUntil = ...,
+    dedupe_ttl: timedelta | float | None = ...,
+    concurrency_key: ConcurrencyKey | None = ...,
+    concurrency_limit: int = ...,
     metadata: Mapping[str, Any] = ...,
     schedule: Schedule = ...,
 ) -> Callable[[Callable[..., Any]], WorkTask]: ...

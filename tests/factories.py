@@ -9,7 +9,7 @@ from django.utils import timezone
 from factory.django import DjangoModelFactory
 
 from django_workqueue.domain.ids import new_id
-from django_workqueue.domain.states import DeathReason, Ending, FailureKind, JobState, StepState
+from django_workqueue.domain.states import DeathReason, Ending, FailureKind, JobState, PauseKind, StepState
 from django_workqueue.domain.steps import idempotency_key
 from django_workqueue.models import (
     DeadLetter,
@@ -17,6 +17,7 @@ from django_workqueue.models import (
     FinishedJob,
     Job,
     Lease,
+    Pause,
     Queue,
     QueueMinute,
     Schedule,
@@ -37,16 +38,32 @@ def ahead(**span):
 
 
 class QueueFactory(DjangoModelFactory):
-    """A queue. ``paused=True``: a person has stopped it."""
+    """A queue. ``paused=True``: a person has paused it."""
 
     class Meta:
         model = Queue
         skip_postgeneration_save = True
 
-    class Params:
-        paused = factory.Trait(paused_at=ago(minutes=5), paused_by="olga")
-
     name = factory.Sequence(lambda number: f"queue-{number}")
+
+    @factory.post_generation
+    def paused(self, create, is_paused, **_more):
+        """Add the row of its pause."""
+        if is_paused:
+            PauseFactory(name=self.name)
+
+
+class PauseFactory(DjangoModelFactory):
+    """A pause of a queue, or of what ``kind`` says."""
+
+    class Meta:
+        model = Pause
+        skip_postgeneration_save = True
+
+    kind = PauseKind.QUEUE
+    name = factory.Sequence(lambda number: f"queue-{number}")
+    paused_at = ago(minutes=5)
+    paused_by = "olga"
 
 
 class QueueMinuteFactory(DjangoModelFactory):

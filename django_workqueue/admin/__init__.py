@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from ..models import DeadLetter, FinishedJob, Job, Lease, Queue, Schedule, Worker
+from ..models import DeadLetter, FinishedJob, Job, Lease, Pause, Queue, Schedule, Worker
 from .base import ModelAdmin
 from .dead_letters import DeadLetterAdminMixin
 from .finished_jobs import FinishedJobAdminMixin
 from .jobs import JobAdminMixin
 from .leases import LeaseAdminMixin
+from .pauses import PauseAdminMixin
 from .queues import QueueAdminMixin
 from .schedules import ScheduleAdminMixin
 from .workers import WorkerAdminMixin
@@ -28,6 +29,8 @@ __all__ = [
     "JobAdminMixin",
     "LeaseAdmin",
     "LeaseAdminMixin",
+    "PauseAdmin",
+    "PauseAdminMixin",
     "QueueAdmin",
     "QueueAdminMixin",
     "ScheduleAdmin",
@@ -60,6 +63,11 @@ class LeaseAdmin(LeaseAdminMixin, ModelAdmin):
 @admin.register(Worker)
 class WorkerAdmin(WorkerAdminMixin, ModelAdmin):
     """Workers."""
+
+
+@admin.register(Pause)
+class PauseAdmin(PauseAdminMixin, ModelAdmin):
+    """Pauses."""
 
 
 @admin.register(Queue)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -14,8 +15,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ..domain.states import PauseKind
 from ..lifecycle import operate
-from ..models import Queue
+from ..models import Pause, Queue
 from ..store import store_for
 from .base import ReadOnlyMixin
 from .keyset import Keyset
@@ -46,21 +48,28 @@ class QueueAdminMixin(ReadOnlyMixin):
 
     paused = when("paused_at", gettext_lazy("paused"))
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the queues, each with its pause: ``paused_at`` and ``paused_by``, None where it has none."""
+        pauses = Pause.objects.filter(kind=PauseKind.QUEUE, name=OuterRef("name"))
+        found = {name: Subquery(pauses.values(name)[:1]) for name in ("paused_at", "paused_by")}
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(**found)
+        return rows
+
     @admin.action(permissions=["pause"], description=gettext_lazy("Pause selected %(verbose_name_plural)s"))
-    def pause(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
+    def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Stop workers from claiming from the selected queues."""
         by = request.user.get_username()
         count = self._each(
             request,
             queryset.filter(paused_at__isnull=True),
-            lambda name: operate.pause(name, by, database=self.database),
+            lambda name: operate.pause(name, by=by, database=self.database),
             _("Paused."),
         )
         told = ngettext("%(count)d queue was paused.", "%(count)d queues were paused.", count)
         self.message_user(request, told % {"count": count})
 
     @admin.action(permissions=["pause"], description=gettext_lazy("Resume selected %(verbose_name_plural)s"))
-    def resume(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
+    def resume(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Let workers claim from the selected queues again."""
         count = self._each(
             request,
@@ -75,7 +84,7 @@ class QueueAdminMixin(ReadOnlyMixin):
         """Whether the user may pause and resume."""
         return request.user.has_perm(f"{self.opts.app_label}.pause_{self.opts.model_name}")
 
-    def _each(self, request: HttpRequest, queues: QuerySet[Queue], act: Callable[[str], None], log_text: str) -> int:
+    def _each(self, request: HttpRequest, queues: QuerySet[Any], act: Callable[[str], object], log_text: str) -> int:
         """Change and log each of ``queues``, and return how many they were."""
         count = 0
         for queue in chain.from_iterable(self.keyset.batches(queues, 100)):
@@ -86,7 +95,7 @@ class QueueAdminMixin(ReadOnlyMixin):
         return count
 
     @admin.display(description=gettext_lazy("state"))
-    def standing(self, row: Queue) -> str:
+    def standing(self, row: Any) -> str:
         """Show whether workers may claim from the queue, and who says that they may not."""
         return _("Paused by %(name)s") % {"name": row.paused_by or "?"} if row.paused_at else _("Open")
 

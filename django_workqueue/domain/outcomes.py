@@ -35,6 +35,7 @@ class ClaimedJob(NamedTuple):
     workflow: UUID | None
     """The workflow that the job is a member of."""
     lease_id: int
+    concurrency_key: str | None = None
 
 
 class Succeeded(NamedTuple):

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
+from .limits import Hold
 from .outcomes import ClaimedJob
 
 FIRST_RANK, LAST_RANK = -100, 100
@@ -74,6 +75,8 @@ class Rotation:
 
     def __init__(self) -> None:
         self._lanes: OrderedDict[str, _Lane] = OrderedDict()
+        self.hold: Hold | None = None
+        """Why the last claim was left with nothing, although there may be work."""
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -87,9 +90,12 @@ class Rotation:
             if tenant not in self._lanes:
                 self._lanes[tenant] = _Lane()
 
-    def turn(self, count: int) -> list[LaneTurn]:
-        """Return the next ``count`` lanes, whose turn it is longest first."""
-        return [LaneTurn(tenant, lane.segments()) for tenant, lane in islice(self._lanes.items(), count)]
+    def turn(self, count: int, without: Collection[str] = ()) -> list[LaneTurn]:
+        """Return the next ``count`` lanes, whose turn it is longest first, passing over those ``without`` a turn."""
+        lanes: Iterable[tuple[str, _Lane]] = self._lanes.items()
+        if without:
+            lanes = (lane for lane in lanes if lane[0] not in without)
+        return [LaneTurn(tenant, lane.segments()) for tenant, lane in islice(lanes, count)]
 
     def settle(
         self, asked: Sequence[LaneTurn], jobs: Collection[ClaimedJob], *, full: bool, at: datetime | None = None

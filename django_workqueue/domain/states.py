@@ -10,11 +10,12 @@ class JobState(TextChoices):
     """
     Where a live job stands. It goes scheduled -> ready -> leased, and back to either after a failed attempt.
 
-    One that waits for something else than its time is blocked: its concurrency key has no slot, or its task is paused.
+    One whose concurrency key has no slot free is blocked, one whose task is paused is parked.
     """
 
     SCHEDULED = "scheduled", _("Scheduled")
     BLOCKED = "blocked", _("Blocked")
+    PARKED = "parked", _("Parked")
     READY = "ready", _("Ready")
     LEASED = "leased", _("Leased")
 

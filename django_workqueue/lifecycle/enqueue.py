@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.conf import settings as django_settings
@@ -26,10 +26,15 @@ from ..models.base import KEY_LENGTH, NAME_LENGTH, TASK_LENGTH
 from ..store import Store, store_for
 from ..store.enqueue import Stored
 from ..store.watch import QueueCounts
+from .depth import insert_within_depth
+from .limits import admit_on_commit
 from .wake import wake
 
 MAX_ATTEMPTS = 32767
+MOST_AT_ONCE = 32767
+"""The largest concurrency_limit that a row can hold."""
 DedupeUntil = Literal["finish", "start"]
+T = TypeVar("T")
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -48,6 +53,9 @@ class JobRequest(NamedTuple):
     max_attempts: int | None = None
     dedupe_key: str | None = None
     dedupe_until: DedupeUntil = "finish"
+    dedupe_ttl: timedelta | None = None
+    concurrency_key: str | None = None
+    concurrency_limit: int = 1
     metadata: Mapping[str, Any] = _NOTHING
     job_id: UUID | None = None
     marks: Mapping[str, Any] = _NOTHING
@@ -61,14 +69,15 @@ def enqueue(
     Store a job for each request and answer them in order; a clash answers the job that was there before.
 
     All is checked before anything is written, so that a refusal leaves the caller's transaction as it was. Raises
-    PayloadError, InvalidJobError, QueueUnavailableError or what a hook raises. ``permitted_queues`` are those that
-    a hook may choose; any where it is empty.
+    PayloadError, InvalidJobError, QueueFullError, QueueUnavailableError or what a hook raises. ``permitted_queues`` are
+    those that a hook may choose; any where it is empty.
     """
     store = store_for(database)
     jobs = build(requests, partial(_now, store), permitted_queues=permitted_queues)
     given = frozenset(request.job_id for request in requests if request.job_id is not None)
-    stored = store.insert(jobs, given_ids=given)
+    stored = insert_within_depth(store, jobs, given)
     wake(store, {(job.queue, job.tenant) for job, duplicate in stored if not duplicate and job.state == JobState.READY})
+    _admit(store, stored)
     _count_duplicates(store, stored)
     return stored
 
@@ -79,7 +88,7 @@ def build(
     """
     Return the jobs that ``requests`` ask for and hooks have seen, checked, encoded and not stored.
 
-    ``clock`` is what deferred jobs are placed by; it is asked only where there is one.
+    ``clock`` is what deferred jobs and expiring keys are placed by; it is asked only where there is one.
     """
     trace = captured_trace()
     if enqueue_hooks():
@@ -87,6 +96,7 @@ def build(
         trace = {}
     jobs = [_build(request, trace) for request in requests]
     _set_due_times(clock, jobs, requests)
+    _set_expiries(clock, jobs, requests)
     return jobs
 
 
@@ -100,9 +110,9 @@ def _now(store: Store) -> datetime:
         return store.now()
 
 
-def queue_name(name: str) -> str:
-    """Return ``name`` as it is stored: a trailing slash makes no other queue."""
-    return name.rstrip("/") if isinstance(name, str) else name
+def queue_name(name: T) -> T:
+    """Return ``name`` as it is stored: a trailing slash makes no other queue. What is no text is refused elsewhere."""
+    return name.rstrip("/") if isinstance(name, str) else name  # type: ignore[return-value] # a str, as T is
 
 
 def _hooked(request: JobRequest, trace: Mapping[str, Any], permitted_queues: Collection[str]) -> JobRequest:
@@ -131,7 +141,9 @@ def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
     queue = queue_name(request.queue)
     _check_names(queue, request.tenant, request.task)
     if request.dedupe_key is not None:
-        _check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
+        check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
+    if request.concurrency_key is not None:
+        check_text("concurrency_key", request.concurrency_key, KEY_LENGTH)
     return Job.assemble(
         id=_job_id(request.job_id),
         queue=queue,
@@ -139,8 +151,8 @@ def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
         task=request.task,
         args=encode(list(request.args), "args", settings.max_payload_bytes),
         kwargs=encode(dict(request.kwargs), "kwargs", settings.max_payload_bytes),
-        priority=_whole("priority", request.priority, -100, 100),
-        max_attempts=_whole(
+        priority=whole("priority", request.priority, -100, 100),
+        max_attempts=whole(
             "max_attempts",
             settings.queue(queue).max_attempts if request.max_attempts is None else request.max_attempts,
             1,
@@ -149,7 +161,16 @@ def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
         dedupe_key=request.dedupe_key,
         dedupe_until_start=_until_start(request.dedupe_until),
         metadata=_metadata(trace, request, settings.max_payload_bytes),
+        **_limited(request),
     )
+
+
+def _limited(request: JobRequest) -> dict[str, Any]:
+    """Return the columns of a job with a concurrency key: it waits for admission. None for the others."""
+    if request.concurrency_key is None:
+        return {}
+    limit = whole("concurrency_limit", request.concurrency_limit, 1, MOST_AT_ONCE)
+    return {"concurrency_key": request.concurrency_key, "concurrency_limit": limit, "state": JobState.BLOCKED}
 
 
 def _set_due_times(clock: Callable[[], datetime], jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
@@ -159,7 +180,20 @@ def _set_due_times(clock: Callable[[], datetime], jobs: Sequence[Job], requests:
     now = clock()
     for job, run_after in deferred:
         job.ready_at = now + run_after if isinstance(run_after, timedelta) else _comparable(run_after)
-        job.state = JobState.SCHEDULED if job.ready_at > now else JobState.READY
+        if job.ready_at > now:
+            job.state = JobState.SCHEDULED
+
+
+def _set_expiries(clock: Callable[[], datetime], jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
+    expiring = [
+        (job, request.dedupe_ttl)
+        for job, request in zip(jobs, requests, strict=True)
+        if request.dedupe_ttl is not None and job.dedupe_key is not None
+    ]
+    if expiring:
+        now = clock()
+        for job, ttl in expiring:
+            job.dedupe_expires_at = now + ttl
 
 
 def _comparable(moment: datetime) -> datetime:
@@ -201,7 +235,8 @@ def _job_id(given: UUID | None) -> UUID:
     return given
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    """Return ``value``, or refuse it by ``name`` unless it is a whole number in these bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidJobError(f"{name} is {value!r}. It must be a whole number from {low} to {high}.")
     return value
@@ -209,9 +244,9 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 @lru_cache(maxsize=1024, typed=True)
 def _check_hashable_names(queue: str, tenant: str, task: str) -> None:
-    _check_text("queue", queue, NAME_LENGTH)
-    _check_text("tenant", tenant, NAME_LENGTH, may_be_empty=True)
-    _check_text("task path", task, TASK_LENGTH)
+    check_text("queue", queue, NAME_LENGTH)
+    check_text("tenant", tenant, NAME_LENGTH, may_be_empty=True)
+    check_text("task path", task, TASK_LENGTH)
 
 
 def _check_names(queue: Any, tenant: Any, task: Any) -> None:
@@ -222,7 +257,8 @@ def _check_names(queue: Any, tenant: Any, task: Any) -> None:
         _check_hashable_names.__wrapped__(queue, tenant, task)
 
 
-def _check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) -> None:
+def check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) -> None:
+    """Refuse ``text`` by ``name`` unless it is printable text of at most ``most`` characters."""
     if not isinstance(text, str):
         raise InvalidJobError(f"{name} is {text!r}, of type {type(text).__name__}. Pass a string.")
     if not text and not may_be_empty:
@@ -233,6 +269,15 @@ def _check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) 
         encode(text, name, most * 4)
         if not text.isprintable():
             raise InvalidJobError(f"{name} is {text!r}. Leave out control characters.")
+
+
+def _admit(store: Store, stored: Sequence[Stored]) -> None:
+    keys = {
+        (job.queue, job.tenant, job.concurrency_key)
+        for job, duplicate in stored
+        if job.concurrency_key is not None and not duplicate and job.state == JobState.BLOCKED
+    }
+    admit_on_commit(store, keys)
 
 
 def _count_duplicates(store: Store, stored: Sequence[Stored]) -> None:

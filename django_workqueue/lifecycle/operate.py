@@ -33,8 +33,31 @@ from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
 from .cancel import cancel as cancel_one
 from .enqueue import MAX_ATTEMPTS
+from .limits import admit_on_commit
+from .pausing import pausable, pause, paused, resume
 from .reap import reap
 from .wake import wake
+
+__all__ = [
+    "Refusal",
+    "Requeued",
+    "dead_letters",
+    "discard",
+    "matches",
+    "pausable",
+    "pause",
+    "paused",
+    "prunable",
+    "prune",
+    "prune_all",
+    "reap_once",
+    "requeue",
+    "resume",
+    "serves",
+    "silence",
+    "split_patterns",
+    "stats",
+]
 
 logger = logging.getLogger("django_workqueue.operate")
 
@@ -81,7 +104,7 @@ def requeue(
     if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
         raise InvalidJobError(f"attempts is {attempts!r}. It must be from 1 to {MAX_ATTEMPTS}.")
     store, done = store_for(database), Requeued()
-    lanes = set()
+    lanes, keys = set(), set()
     for job_id in ids:
         try:
             job = store.requeue(job_id, attempts=attempts or _attempts_of(store, job_id), tenant=tenant)
@@ -89,10 +112,14 @@ def requeue(
             done.refused.append(Refusal(job_id, str(error)))
             continue
         done.job_ids.append(job_id)
-        lanes.add((job.queue, job.tenant))
+        if job.concurrency_key is None:
+            lanes.add((job.queue, job.tenant))
+        else:
+            keys.add((job.queue, job.tenant, job.concurrency_key))
         fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
         logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
     wake(store, lanes)
+    admit_on_commit(store, keys)
     return done
 
 
@@ -143,20 +170,6 @@ def cancel(
         else:
             done.requested.append(job_id)
     return done
-
-
-def pause(queue: str, by: str, *, database: str | None = None) -> None:
-    """Stop all workers from claiming from ``queue``, within two seconds. What runs goes on."""
-    store_for(database).pause(queue, by)
-    logger.warning("Queue %r was paused by %s.", queue, by, extra={"queue": queue})
-
-
-def resume(queue: str, *, database: str | None = None) -> None:
-    """Let workers claim from ``queue`` again."""
-    store = store_for(database)
-    store.resume(queue)
-    wake(store, {(queue, tenant) for tenant in store.lanes(queue)})
-    logger.warning("Queue %r was resumed.", queue, extra={"queue": queue})
 
 
 def resolve_step(

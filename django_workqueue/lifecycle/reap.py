@@ -15,6 +15,7 @@ from ..store import Store
 from ..store.reap import Lanes, Lapse, Reclaimed
 from ..store.watch import QueueCounts
 from .events import announce_death
+from .limits import admit
 from .wake import notify
 
 logger = logging.getLogger("django_workqueue.reap")
@@ -25,7 +26,7 @@ def reap(store: Store, *, limit: int = 20) -> list[Reclaimed]:
     reclaimed = store.reap(judge, limit=limit)
     _tell(reclaimed)
     _count(store, reclaimed)
-    notify(store, lanes_of(reclaimed))
+    _wake(store, reclaimed)
     return reclaimed
 
 
@@ -33,7 +34,7 @@ def adopt(store: Store, workers: Collection[str]) -> list[Reclaimed]:
     """Take back at once what these workers, known to be gone, still held. Not counted as reaped."""
     reclaimed = store.adopt(workers, judge)
     _tell(reclaimed)
-    notify(store, lanes_of(reclaimed))
+    _wake(store, reclaimed)
     return reclaimed
 
 
@@ -56,6 +57,13 @@ def judge(lapse: Lapse) -> Decision:
     if lapse.kind is FailureKind.ADOPTED:
         return Retry(timedelta())
     return Retry(reclaim_delay(get_settings().queue(lapse.queue).backoff, lapse.lapses, lapse.job_id))
+
+
+def _wake(store: Store, reclaimed: Sequence[Reclaimed]) -> None:
+    """Wake workers for what came back, and for what may go in its place."""
+    notify(store, lanes_of(reclaimed))
+    keys = {(each.queue, each.tenant, each.concurrency_key) for each in reclaimed}
+    admit(store, {(queue, tenant, key) for queue, tenant, key in keys if key is not None})
 
 
 def _tell(reclaimed: Sequence[Reclaimed]) -> None:

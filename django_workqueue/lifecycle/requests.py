@@ -36,8 +36,11 @@ def request_for(
         priority=own.priority,
         run_after=own.run_after,
         max_attempts=own.max_attempts,
-        dedupe_key=_dedupe_key(own, args, kwargs) if dedupe_key is None else dedupe_key,
+        dedupe_key=_key("dedupe_key", own, args, kwargs) if dedupe_key is None else dedupe_key,
         dedupe_until=own.dedupe_until,
+        dedupe_ttl=own.dedupe_ttl,
+        concurrency_key=_key("concurrency_key", own, args, kwargs),
+        concurrency_limit=own.concurrency_limit,
         metadata=own.metadata,
         job_id=job_id or own.job_id,
     )
@@ -48,11 +51,10 @@ def _is_ours(task: AnyTask) -> bool:
     return hasattr(task, "tenant")
 
 
-def _dedupe_key(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-    if not callable(task.dedupe_key):
-        key: str | None = task.dedupe_key
-        return key
-    key = task.dedupe_key(*args, **kwargs)
+def _key(name: str, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """Return the key of one job: the task's own, or what its callable answers for the arguments."""
+    given = getattr(task, name)
+    key: str | None = given(*args, **kwargs) if callable(given) else given
     if key is not None and not isinstance(key, str):
-        raise InvalidJobError(f"The dedupe_key of {task.module_path} answered {key!r}. Return a string or None.")
+        raise InvalidJobError(f"The {name} of {task.module_path} answered {key!r}. Return a string or None.")
     return key

@@ -35,8 +35,6 @@ class Migration(migrations.Migration):
             name="Queue",
             fields=[
                 ("name", models.CharField(max_length=100, primary_key=True, serialize=False, verbose_name="name")),
-                ("paused_at", models.DateTimeField(blank=True, null=True, verbose_name="paused")),
-                ("paused_by", models.CharField(blank=True, default="", max_length=150, verbose_name="paused by")),
                 ("done", models.BigIntegerField(default=0, verbose_name="done")),
                 ("failed", models.BigIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.BigIntegerField(default=0, verbose_name="died")),
@@ -49,7 +47,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "queue",
                 "verbose_name_plural": "queues",
-                "permissions": (("pause_queue", "Can pause and resume queues"),),
+                "permissions": (("pause_queue", "Can pause and resume queues, tenants and tasks"),),
                 "default_permissions": ("view",),
             },
         ),
@@ -454,6 +452,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("scheduled", "Scheduled"),
                             ("blocked", "Blocked"),
+                            ("parked", "Parked"),
                             ("ready", "Ready"),
                             ("leased", "Leased"),
                         ],
@@ -514,11 +513,16 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "scheduled")), fields=["ready_at"], name="dwq_job_scheduled"
                     ),
                     models.Index(
-                        condition=models.Q(("concurrency_key__isnull", False)),
-                        fields=["queue", "tenant", "concurrency_key", "state", "rank", "ready_at", "id"],
-                        name="dwq_job_limited",
+                        condition=models.Q(("concurrency_key__isnull", False), ("state", "blocked")),
+                        fields=["queue", "tenant", "concurrency_key", "rank", "ready_at", "id"],
+                        name="dwq_job_blocked",
                     ),
-                    models.Index(condition=models.Q(("state", "blocked")), fields=["task"], name="dwq_job_blocked"),
+                    models.Index(
+                        condition=models.Q(("concurrency_key__isnull", False), ("state__in", ("ready", "leased"))),
+                        fields=["queue", "tenant", "concurrency_key"],
+                        name="dwq_job_slots",
+                    ),
+                    models.Index(condition=models.Q(("state", "parked")), fields=["task"], name="dwq_job_parked"),
                     models.Index(condition=models.Q(("lease__isnull", False)), fields=["lease"], name="dwq_job_lease"),
                 ],
                 "constraints": [
@@ -528,7 +532,9 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(("lease__isnull", False), ("state", "leased")),
-                            models.Q(("lease__isnull", True), ("state__in", ("scheduled", "blocked", "ready"))),
+                            models.Q(
+                                ("lease__isnull", True), ("state__in", ("scheduled", "blocked", "parked", "ready"))
+                            ),
                             _connector="OR",
                         ),
                         name="dwq_job_leased_has_lease",

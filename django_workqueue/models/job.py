@@ -31,6 +31,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Jobs that a worker holds."""
         return self.filter(state=JobState.LEASED)
 
+    def waiting(self) -> JobQuerySet:
+        """Jobs that no worker holds, whatever they wait for."""
+        return self.filter(lease__isnull=True)
+
 
 @cache
 def _new_columns() -> dict[str, Any]:
@@ -96,7 +100,7 @@ class Job(JobColumns):
             models.CheckConstraint(condition=Q(priority__range=(-100, 100)), name="dwq_job_priority"),
             models.CheckConstraint(
                 condition=Q(state="leased", lease__isnull=False)
-                | Q(state__in=("scheduled", "blocked", "ready"), lease__isnull=True),
+                | Q(state__in=("scheduled", "blocked", "parked", "ready"), lease__isnull=True),
                 name="dwq_job_leased_has_lease",
             ),
             models.UniqueConstraint(
@@ -113,10 +117,15 @@ class Job(JobColumns):
             ),
             models.Index(fields=("ready_at",), condition=Q(state="scheduled"), name="dwq_job_scheduled"),
             models.Index(
-                fields=("queue", "tenant", "concurrency_key", "state", "rank", "ready_at", "id"),
-                condition=Q(concurrency_key__isnull=False),
-                name="dwq_job_limited",
+                fields=("queue", "tenant", "concurrency_key", "rank", "ready_at", "id"),
+                condition=Q(state="blocked", concurrency_key__isnull=False),
+                name="dwq_job_blocked",
             ),
-            models.Index(fields=("task",), condition=Q(state="blocked"), name="dwq_job_blocked"),
+            models.Index(
+                fields=("queue", "tenant", "concurrency_key"),
+                condition=Q(state__in=("ready", "leased"), concurrency_key__isnull=False),
+                name="dwq_job_slots",
+            ),
+            models.Index(fields=("task",), condition=Q(state="parked"), name="dwq_job_parked"),
             models.Index(fields=("lease",), condition=Q(lease__isnull=False), name="dwq_job_lease"),
         )

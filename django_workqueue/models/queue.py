@@ -1,4 +1,4 @@
-"""Queues, their pauses and counters, and the rollups per minute that every statistic reads."""
+"""Queues and their counters, and the rollups per minute that every statistic reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ class Queue(models.Model):
     """A queue that was used or configured. Counters only grow, and are written in batches."""
 
     name = models.CharField(_("name"), max_length=NAME_LENGTH, primary_key=True)
-    paused_at = models.DateTimeField(_("paused"), null=True, blank=True)
-    paused_by = models.CharField(_("paused by"), max_length=150, blank=True, default="")
     done = models.BigIntegerField(_("done"), default=0)
     failed = models.BigIntegerField(_("failed attempts"), default=0)
     dead = models.BigIntegerField(_("died"), default=0)
@@ -27,7 +25,7 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ("view",)
-        permissions = (("pause_queue", "Can pause and resume queues"),)
+        permissions = (("pause_queue", "Can pause and resume queues, tenants and tasks"),)
 
     def __str__(self) -> str:
         return self.name

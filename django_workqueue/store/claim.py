@@ -54,6 +54,10 @@ class Claiming(BaseStore):
             ready = ready.filter(tenant__gt=after)
         return [tenant for _, tenant in zip(range(limit), self._distinct(ready, "tenant"), strict=False)]
 
+    def has_ready(self, queue: str, tenant: str) -> bool:
+        """Whether the lane has ready work. One index descent."""
+        return self._ready().filter(queue=queue, tenant=tenant).exists()
+
     def claim(self, order: ClaimOrder) -> Claim:
         """
         Put up to ``order.limit`` ready jobs under one new lease of ``order.worker``, their attempt counted.

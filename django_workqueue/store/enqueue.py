@@ -16,6 +16,8 @@ from ..models import DeadLetter, FinishedJob, Job
 from .base import BaseStore
 
 T = TypeVar("T")
+Key = tuple[str, str, str | None]
+"""A queue, a tenant and a dedupe key."""
 
 # Rows per INSERT: larger statements gain nothing measurable and hold more memory on both sides.
 BATCH = 1000
@@ -74,7 +76,7 @@ class Enqueueing(BaseStore):
         clashing = [job for job in jobs if job.pk in given_ids and not self._insert_given(job, answers)]
         clashing += self._insert_new([job for job in jobs if job.pk not in given_ids], answers)
         live = {job.pk: job for job in self._live(job.pk for job in clashing)}
-        holders = self._holders(clashing)
+        holders = self._unexpired(self._holders(clashing))
         for job in clashing:
             if holder := live.get(job.pk) or holders.get((job.queue, job.tenant, job.dedupe_key)):
                 # Of two with one id in this batch, the first has its answer already.
@@ -108,7 +110,7 @@ class Enqueueing(BaseStore):
         for some in batches(ids):
             yield from Job.objects.using(self.alias).filter(pk__in=some)
 
-    def _holders(self, jobs: Sequence[Job]) -> dict[tuple[str, str, str | None], Job]:
+    def _holders(self, jobs: Sequence[Job]) -> dict[Key, Job]:
         """Return the live jobs that hold the keys of ``jobs``, by (queue, tenant, key)."""
         lanes: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for job in jobs:
@@ -120,6 +122,20 @@ class Enqueueing(BaseStore):
             for some in batches(keys):
                 holders.update({(queue, tenant, job.dedupe_key): job for job in lane.filter(dedupe_key__in=some)})
         return holders
+
+    def _unexpired(self, holders: dict[Key, Job]) -> dict[Key, Job]:
+        """Take the keys whose time is over from their holders, and return the others: who asks again, gets them."""
+        expiring = {job.pk: job.dedupe_expires_at for job in holders.values() if job.dedupe_expires_at is not None}
+        if not expiring:
+            return holders
+        now = self.now()
+        expired = {pk for pk, expires_at in expiring.items() if expires_at <= now}
+        # In one order for all callers, as keys are inserted. The second of two finds that the first one did it.
+        rows = Job.objects.using(self.alias).filter(pk__in=expired, dedupe_expires_at__lte=now)
+        if self.connection.features.has_select_for_update:
+            list(rows.order_by("queue", "tenant", "dedupe_key").select_for_update().values_list("pk"))
+        rows.update(dedupe_key=None, dedupe_expires_at=None)
+        return {key: job for key, job in holders.items() if job.pk not in expired}
 
     def _lock_dead(self, ids: Iterable[UUID]) -> None:
         """Lock the dead letters of these ids before their jobs, as a requeue does: neither blocks the other then."""
@@ -142,11 +158,11 @@ def stamp(job: Job, now: datetime) -> None:
             setattr(job, column, now)
 
 
-def batches(values: Iterable[T]) -> Iterator[list[T]]:
+def batches(values: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
     """Yield the values in lists short enough for one statement: databases bound its parameters."""
     rest = list(values)
-    for start in range(0, len(rest), BATCH):
-        yield rest[start : start + BATCH]
+    for start in range(0, len(rest), size):
+        yield rest[start : start + size]
 
 
 def _in_order(jobs: Sequence[Job], answers: Mapping[UUID, Stored]) -> Iterator[Stored]:

@@ -1,4 +1,4 @@
-"""What people do to rows: put back, discard, pause; and the cleaning that keeps tables small."""
+"""What people do to rows: put back, discard; and the cleaning that keeps tables small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from django.db.models import F, Model, Q, QuerySet, Value
 
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
-from ..models import DeadLetter, Failure, FinishedJob, Job, Lease, Queue, QueueMinute, Schedule, Step, Worker, Workflow
+from ..models import (
+    DeadLetter,
+    Failure,
+    FinishedJob,
+    Job,
+    Lease,
+    Pause,
+    Queue,
+    QueueMinute,
+    Schedule,
+    Step,
+    Worker,
+    Workflow,
+)
 from .settle import copied
 from .steps import Stepping
 from .workflows import Flowing
@@ -52,7 +65,7 @@ class Operating(Flowing, Stepping):
 
     def requeue(self, job_id: UUID, *, attempts: int, tenant: str | None = None) -> Job:
         """
-        Put a dead letter back as a ready job with ``attempts`` further tries; id, history and key stay.
+        Put a dead letter back as a ready or blocked job with ``attempts`` further tries; id, history and key stay.
 
         With ``tenant``, another tenant's is not found. Raises JobNotFoundError, or DuplicateJobError when a live job
         has the same id or dedupe key.
@@ -68,7 +81,8 @@ class Operating(Flowing, Stepping):
             # What a row can count ends somewhere; the further tries are what was asked for.
             used = min(letter.attempts, MOST_ATTEMPTS - attempts)
             counts = {"attempts": used, "max_attempts": used + attempts}
-            job = Job(**copied(letter) | counts | {"ready_at": self.now()})
+            state = JobState.READY if letter.concurrency_key is None else JobState.BLOCKED
+            job = Job(**copied(letter) | counts | {"ready_at": self.now(), "state": state})
             self._insert_unless_live(job)
             letters.delete()
             self.revive_member(job)
@@ -99,26 +113,6 @@ class Operating(Flowing, Stepping):
             if not deleted:
                 raise JobNotFoundError(job_id)
             Failure.objects.using(self.alias).filter(job_id=job_id).delete()
-
-    def pause(self, queue: str, by: str) -> None:
-        """Stop all workers from claiming from ``queue``; what runs goes on. Pausing twice keeps the first."""
-        self.ensure_queue(queue)
-        Queue.objects.using(self.alias).filter(pk=queue, paused_at__isnull=True).update(
-            paused_at=self.now(), paused_by=by
-        )
-
-    def resume(self, queue: str) -> None:
-        """Let workers claim from ``queue`` again."""
-        Queue.objects.using(self.alias).filter(pk=queue).update(paused_at=None, paused_by="")
-
-    def paused_queues(self) -> set[str]:
-        """Return the names of the queues that are paused."""
-        paused = Queue.objects.using(self.alias).filter(paused_at__isnull=False)
-        return set(paused.values_list("pk", flat=True))
-
-    def ensure_queue(self, name: str) -> None:
-        """Make sure that the row of queue ``name`` exists."""
-        Queue.objects.using(self.alias).bulk_create([Queue(name=name)], ignore_conflicts=True)
 
     def prune(
         self,
@@ -201,8 +195,9 @@ class Operating(Flowing, Stepping):
 
 SHIFTED: dict[type[Model], tuple[str, ...]] = {
     Lease: ("acquired_at", "renewed_at", "expires_at", "deadline_at"),
-    Job: ("enqueued_at", "ready_at"),
-    Queue: ("paused_at",),
+    Job: ("enqueued_at", "ready_at", "dedupe_expires_at"),
+    Queue: ("window_started_at",),
+    Pause: ("paused_at",),
     FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at"),
     DeadLetter: ("enqueued_at", "died_at"),
     Failure: ("started_at", "failed_at", "next_try_at"),

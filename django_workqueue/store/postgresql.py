@@ -124,11 +124,11 @@ RETURNING {LEASE}.id
 """
 
 PROMOTE = f"""
-UPDATE {JOB} SET state = 'ready'
+UPDATE {JOB} SET state = CASE WHEN concurrency_key IS NULL THEN 'ready' ELSE 'blocked' END
 WHERE id = ANY(ARRAY(
     SELECT id FROM {JOB} WHERE state = 'scheduled' AND ready_at <= statement_timestamp()
     ORDER BY ready_at LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED))
-RETURNING queue, tenant
+RETURNING queue, tenant, concurrency_key
 """
 
 NEXT_DUE = f"""
@@ -241,7 +241,7 @@ class PostgresStore(NotifyingStore):
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """See Reaping.promote. One statement."""
-        return set(self._rows(PROMOTE, {"limit": limit}))
+        return self._admit_promoted(self._rows(PROMOTE, {"limit": limit}))
 
     def next_due(self) -> timedelta | None:
         """See Reaping.next_due."""

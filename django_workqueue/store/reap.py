@@ -13,7 +13,9 @@ from ..domain.outcomes import Bury, Cancel, Decision, Failed, Retry
 from ..domain.states import DeathReason, FailureKind, JobState
 from ..models import Failure, Job, Lease
 from .base import Literal
-from .settle import PUT_BACK, Settling, new_failure, put_back
+from .limits import Limiting
+from .pauses import READY_OR_BLOCKED
+from .settle import PUT_BACK, new_failure, put_back
 
 Lanes = set[tuple[str, str]]
 
@@ -55,9 +57,10 @@ class Reclaimed:
     died: DeathReason | None
     last_error: str
     cancelled: bool = False
+    concurrency_key: str | None = None
 
 
-class Reaping(Settling):
+class Reaping(Limiting):
     """Reap, adopt and promote: safe to run in every worker at once, and they depend on no job, queue or slot."""
 
     def reap(self, judge: Judge, *, limit: int = 20) -> list[Reclaimed]:
@@ -96,14 +99,18 @@ class Reaping(Settling):
         return len(ids)
 
     def promote(self, *, limit: int = 500) -> Lanes:
-        """Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes."""
+        """
+        Make up to ``limit`` due jobs ready, keeping their due time as readiness, and return their lanes.
+
+        Those with a concurrency key become blocked, and ready at once as far as their key has slots.
+        """
         due = self._scheduled().filter(ready_at__lte=self.clock()).order_by("ready_at")
         if not due.exists():
             return set()
         with self.transaction():
-            rows = list(self._unheld(due).values_list("pk", "queue", "tenant")[:limit])
-            Job.objects.using(self.alias).filter(pk__in=[pk for pk, _, _ in rows]).update(state=JobState.READY)
-        return {(queue, tenant) for _, queue, tenant in rows}
+            rows = list(self._unheld(due).values_list("pk", "queue", "tenant", "concurrency_key")[:limit])
+            Job.objects.using(self.alias).filter(pk__in=[row[0] for row in rows]).update(state=READY_OR_BLOCKED)
+        return self._admit_promoted([row[1:] for row in rows])
 
     def next_due(self) -> timedelta | None:
         """Return how long until the next scheduled job is due, by the database's clock; None when there is none."""
@@ -111,6 +118,12 @@ class Reaping(Settling):
         return None if due is None else due - self.now()
 
     # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _admit_promoted(self, rows: Sequence[tuple[str, str, str | None]]) -> Lanes:
+        keys = {(queue, tenant, key) for queue, tenant, key in rows if key is not None}
+        if keys:
+            self.admit(keys)
+        return {(queue, tenant) for queue, tenant, _ in rows}
 
     def _scheduled(self) -> QuerySet[Job]:
         return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
@@ -197,6 +210,7 @@ def _reclaimed(job: Job, lease: Lease, kind: FailureKind, decision: Decision) ->
         died=decision.reason if isinstance(decision, Bury) else None,
         last_error=job.last_error,
         cancelled=isinstance(decision, Cancel),
+        concurrency_key=job.concurrency_key,
     )
 
 

@@ -192,10 +192,10 @@ class Settling(Flowing):
         if last:
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
-    def _unclaim(self, returning: Q) -> int:
+    def _unclaim(self, returning: Q, state: JobState = JobState.READY) -> int:
         jobs = self._wanted(returning)
         return jobs.update(
-            state=JobState.READY, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
+            state=state, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
         )
 
     def _key_when_waiting(self, returning: Q) -> Case:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.models import F, QuerySet
 
-from ..domain.states import JobState
-from ..models import DeadLetter, Job, Queue, QueueMinute, Worker
+from ..domain.states import JobState, PauseKind
+from ..models import DeadLetter, Job, Pause, Queue, QueueMinute, Worker
 from ..models.base import NAME_LENGTH
 from .base import Literal
 from .claim import Claiming
@@ -29,10 +29,12 @@ class QueueStats:
     paused: bool = False
     ready: int = 0
     scheduled: int = 0
+    blocked: int = 0
+    parked: int = 0
     leased: int = 0
     dead: int = 0
     capped: frozenset[str] = frozenset()
-    """Those of the four counts above that stopped at COUNT_CAP: there may be more."""
+    """Those of the counts above that stopped at COUNT_CAP: there may be more."""
     oldest_age_seconds: float = 0.0
     """How long the oldest ready job has waited; 0 when none does."""
     workers: int = 0
@@ -46,8 +48,8 @@ class QueueStats:
 
     @property
     def depth(self) -> int:
-        """Jobs that wait, now or for their time."""
-        return self.ready + self.scheduled
+        """Jobs that wait, for a worker or for whatever else."""
+        return self.ready + self.scheduled + self.blocked + self.parked
 
     @property
     def unserved(self) -> bool:
@@ -170,22 +172,28 @@ class Watching(Claiming):
         rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
         jobs = Job.objects.using(self.alias)
         ready = self.ready_queues()
+        paused = set(Pause.objects.using(self.alias).filter(kind=PauseKind.QUEUE).values_list("name", flat=True))
         counts = {
             # One by one, as the index has them: behind another queue's backlog a few jobs must not read as none.
             "ready": Counter({name: self._ready().filter(queue=name)[:COUNT_CAP].count() for name in ready}),
             "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
+            "blocked": self._capped(jobs.filter(state=Literal(JobState.BLOCKED.value), concurrency_key__isnull=False)),
+            "parked": self._capped(jobs.filter(state=Literal(JobState.PARKED.value))),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
             "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
         }
         names = {*rows, *ready, *(name for count in counts.values() for name in count)}
         return [
-            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts) for name in sorted(names)
+            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts, paused)
+            for name in sorted(names)
         ]
 
-    def _queue_stats(self, row: Queue, workers: int, counts: Mapping[str, Counter[str]]) -> QueueStats:
+    def _queue_stats(
+        self, row: Queue, workers: int, counts: Mapping[str, Counter[str]], paused: Collection[str]
+    ) -> QueueStats:
         return QueueStats(
             queue=row.name,
-            paused=row.paused_at is not None,
+            paused=row.name in paused,
             capped=frozenset(state for state, count in counts.items() if _is_capped(state, count, row.name)),
             oldest_age_seconds=self._oldest_age(row.name),
             workers=workers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..lifecycle import operate
+from ..lifecycle.limits import let_all_go
 from ..lifecycle.schedule import review, tick
 from ..store import Store, store_for
 
@@ -24,11 +25,13 @@ def advance(seconds: float | timedelta, *, database: str | None = None) -> None:
 
 
 def maintain(store: Store) -> None:
-    """Do what every worker does for the whole queue at any moment: fire, promote what is due, reap what has lapsed."""
+    """Do what every worker does at any moment: fire, promote what is due, reap what has lapsed, let go what may go."""
     fire(store)
     while store.promote():
         pass
     operate.reap_once(database=store.alias)
+    if store.has_withheld():
+        let_all_go(store)
 
 
 def fire(store: Store) -> None:

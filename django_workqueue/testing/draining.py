@@ -10,6 +10,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from ..domain.encoding import decode
+from ..domain.limits import Hold
 from ..domain.outcomes import Bury, Cancel, ClaimedJob, Failed, Succeeded
 from ..exceptions import LeaseLostError
 from ..lifecycle import claim as claiming
@@ -101,6 +102,7 @@ class _Drainer:
         self._worker = f"drain:{uuid4().hex[:12]}"
         self._tally = Tally(self._worker)
         self._attempts: list[Attempt] = []
+        self._rate_ends: list[timedelta] = []
 
     def run(self, max_jobs: int | None) -> list[Attempt]:
         while max_jobs is None or len(self._attempts) < max_jobs:
@@ -117,23 +119,36 @@ class _Drainer:
     def _next_job(self) -> ClaimedJob | None:
         """Claim the job whose turn it is; None when nothing is ready."""
         maintain(self._store)
+        # Time is moved here, and what was held back by it may be free by now.
+        self._lanes.let_go(firm=True)
+        self._rate_ends.clear()
         self._lanes.walk(self._store)
         # Marks save time where the backlog is long. Here jobs come back with earlier times, for time is moved.
         self._lanes.forget_marks()
         for queue, rotation in list(self._lanes.turns()):
             # A claim that finds nothing drops the lanes that it looked at.
-            while len(rotation):
-                jobs = claiming.claim(self._store, rotation, queue=queue, worker=self._worker, limit=1)
+            while self._lanes.open_lanes(queue):
+                jobs = claiming.claim(
+                    self._store, rotation, queue=queue, worker=self._worker, limit=1, pauses=self._lanes.pauses
+                )
+                if rotation.hold:
+                    self._hold(queue, rotation.hold)
                 if jobs:
                     self._lanes.served(queue)
                     return jobs[0]
         return None
 
+    def _hold(self, queue: str, hold: Hold) -> None:
+        self._lanes.hold(queue, hold)
+        if hold.firm:
+            self._rate_ends.append(hold.wait)
+
     def _pass_time(self) -> bool:
-        """Move on to the next due job, or to the end of the time that may pass. False when it has passed."""
+        """Move on to when something may be run, or to the end of the time that may pass. False when it has passed."""
         if not self._time_left:
             return False
-        due = [wait for wait in (self._store.next_due(), next_firing(self._store)) if wait is not None]
+        waits = (self._store.next_due(), next_firing(self._store), *self._rate_ends)
+        due = [wait for wait in waits if wait is not None]
         step = min(max(min(due, default=self._time_left), _SHORTEST_STEP), self._time_left)
         self._store.shift(step.total_seconds())
         self._time_left -= step

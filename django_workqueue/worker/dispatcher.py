@@ -13,6 +13,7 @@ from django.db import Error
 
 from ..domain.outcomes import ClaimedJob
 from ..lifecycle import claim as claiming
+from ..lifecycle import limits
 from ..lifecycle import settle as settling
 from ..store import Store
 from .board import Board
@@ -98,11 +99,19 @@ class Dispatcher:
 
     def _round(self) -> None:
         self._connect()
-        self._settler.settle()
+        self._settle()
         self._release(STALE_SECONDS)
         self.lanes.read_news()
         self._walk_if_due()
         self._claim()
+
+    def _settle(self) -> None:
+        """Write the outcomes that are there, and let go what waited for the slots that they free."""
+        if self.lanes.holds_back and (self.board.unsettled or len(self._settler)):
+            self.lanes.let_go()
+        self._settler.settle()
+        if freed := self._settler.take_freed():
+            self.lanes.news.returned.extend(limits.admit(self._store, freed))
 
     def _guarded(self, step: Callable[[], None]) -> bool:
         """Run a step; whatever goes wrong is logged and backed off, and the next round begins anew."""
@@ -172,7 +181,10 @@ class Dispatcher:
             return False
         for queue, rotation in list(self.lanes.turns()):
             asked_at = time.monotonic()
-            jobs = claiming.claim(self._store, rotation, queue=queue, worker=self._worker, limit=limit)
+            pauses = self.lanes.pauses
+            jobs = claiming.claim(self._store, rotation, queue=queue, worker=self._worker, limit=limit, pauses=pauses)
+            if rotation.hold:
+                self.lanes.hold(queue, rotation.hold)
             if jobs:
                 self.held.add(jobs, asked_at)
                 self.claimed += len(jobs)
@@ -195,7 +207,7 @@ class Dispatcher:
             return False
         if not self._quota(1):
             return True
-        return self._options.burst and not len(self.lanes) and self._idle_walks > 0
+        return self._options.burst and not len(self.lanes) and not self.lanes.holds_back and self._idle_walks > 0
 
     def _wait(self) -> None:
         """Sleep until there is something to do."""
@@ -208,8 +220,8 @@ class Dispatcher:
         if self.board.free and len(self.lanes) and self._quota(1):
             return 0.0
         until_walk = max(0.0, self._walk_at - time.monotonic())
-        echo = self.lanes.next_echo()
-        return until_walk if echo is None else min(until_walk, echo)
+        next_look = self.lanes.next_look()
+        return until_walk if next_look is None else min(until_walk, next_look)
 
     # -- giving back ---------------------------------------------------------------------------------------------
 
@@ -265,11 +277,11 @@ class Dispatcher:
     def _settle_connected(self) -> None:
         self._connect()
         self._release()
-        self._settler.settle()
+        self._settle()
 
     def _give_back_running(self) -> None:
         """Record running jobs as interrupted, which counts no attempt; what their threads still do is refused."""
         self._connect()
-        self._settler.settle()
+        self._settle()
         self._settler.interrupt(job for job in self.held.jobs() if job.id not in self.board.abandoned)
-        self._settler.settle()
+        self._settle()

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from ..conf import get_settings
 from ..lifecycle import operate
+from ..lifecycle.limits import Sweep
 from ..lifecycle.reap import lanes_of, reap
 from ..lifecycle.wake import notify
 from ..store import Store
@@ -26,6 +27,8 @@ PROMOTE_SECONDS = 1.0
 """Longest time between two looks at what is due: a job enqueued with a shorter delay may be as much late."""
 LOCKED_SECONDS = 0.25
 SWEEP_SECONDS = 60.0
+WITHHELD_SECONDS = 5.0
+"""Time between two looks for blocked and parked jobs while there are none."""
 PRUNE_BATCH = 1000
 
 
@@ -60,10 +63,12 @@ class Maintenance(WorkerThread):
         self._poll_seconds = poll_seconds
         self._ended = ended
         self._timekeeper = Timekeeper(store)
+        self._sweep = Sweep()
         self._chores: Sequence[Chore] = (
             Chore("promote due jobs", self._promote),
             Chore("fire schedules", self._fire),
             Chore("reap lapsed leases", self._reap),
+            Chore("let withheld jobs go", self._let_go),
             Chore("write statistics", self._flush),
             Chore("rescue orphans", self._rescue),
             Chore("prune", self._prune),
@@ -115,6 +120,15 @@ class Maintenance(WorkerThread):
             self._wake()
             return 0.0
         return get_settings().reap_interval.total_seconds()
+
+    def _let_go(self) -> float:
+        """Mend what was missed of blocked and parked jobs. One cheap look, and a seldom one, where there are none."""
+        if not self._store.has_withheld():
+            return WITHHELD_SECONDS
+        if lanes := self._sweep.run(self._store):
+            self._news.returned.extend(lanes)
+            self._wake()
+        return PROMOTE_SECONDS
 
     def _rescue(self) -> float:
         count = self._store.rescue_orphans()

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError
 
+from ..domain.limits import LimitedKey
 from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
 from ..lifecycle import settle as settling
 from ..lifecycle.run import interrupted, unrecordable
@@ -50,6 +51,7 @@ class Settler:
         self._tally = tally
         self._on_started = on_started
         self._leases: dict[int, dict[UUID, Settlement]] = defaultdict(dict)
+        self._freed: set[LimitedKey] = set()
         self._may_be_settled = False
 
     def __len__(self) -> int:
@@ -59,6 +61,11 @@ class Settler:
     def distrust(self) -> None:
         """Note that the connection broke: what was being written may be recorded without our knowing."""
         self._may_be_settled = True
+
+    def take_freed(self) -> set[LimitedKey]:
+        """Return the concurrency keys that have slots free since the last call."""
+        freed, self._freed = self._freed, set()
+        return freed
 
     def interrupt(self, jobs: Iterable[ClaimedJob]) -> None:
         """Take these running jobs for interrupted."""
@@ -140,6 +147,9 @@ class Settler:
                 self._store, lease_id, done, worker=self._worker, last=last, on_started=self._on_started
             )
             self._forget(lease_id, ids)
+        self._freed.update(
+            (job.queue, job.tenant, job.concurrency_key) for job, *_ in done if job.concurrency_key is not None
+        )
         self._tally.add_done([each for each in done if each.job not in refused] if refused else done)
         for job in refused:
             self._refuse(job)
@@ -151,8 +161,10 @@ class Settler:
             self._forget(job.lease_id, [job.id])
         if decision is None:
             self._refuse(job)
-        else:
-            self._tally.add_failed(settlement, decision)
+            return
+        self._tally.add_failed(settlement, decision)
+        if job.concurrency_key is not None:
+            self._freed.add((job.queue, job.tenant, job.concurrency_key))
 
     def _refuse(self, job: ClaimedJob) -> None:
         self._held.refused(job.lease_id)

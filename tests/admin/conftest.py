@@ -6,7 +6,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-VIEWS = ("view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_queue", "view_schedule", "view_worker")
+VIEWS = (
+    "view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_pause", "view_queue", "view_schedule",
+    "view_worker",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from django_workqueue import (
 )
 from django_workqueue.domain import states
 from django_workqueue.domain.graphs import MOST_DEPTH, MOST_MEMBERS
-from django_workqueue.lifecycle import operate
+from django_workqueue.lifecycle import operate, pausing
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
 from django_workqueue.testing import Attempt
@@ -77,11 +77,14 @@ def test_documented_default_is_the_default(key):
     assert settings == conf.Settings()
 
 
-@pytest.mark.parametrize("key", sorted(conf.POLICY_KEYS | conf.BACKOFF_KEYS | conf.APP_KEYS))
+KEYS = {**conf.POLICY_KEYS, **conf.BACKOFF_KEYS, **conf.LIMIT_KEYS, **conf.APP_KEYS}
+
+
+@pytest.mark.parametrize("key", sorted(KEYS))
 def test_documented_unit_is_the_unit(key):
     """What is called a duration takes a timedelta, and nothing else does."""
     unit, _ = documented_settings()[key]
-    _, parse = {**conf.POLICY_KEYS, **conf.BACKOFF_KEYS, **conf.APP_KEYS}[key]
+    _, parse = KEYS[key]
 
     assert (unit == "duration") == (parse in {conf._seconds, conf._positive_seconds, conf._optional_seconds})
 
@@ -272,11 +275,13 @@ def test_exit_codes_are_documented():
 def test_every_operation_is_documented():
     """The functions for people have a heading each, with the parameters that they take."""
     page = f"{REFERENCE}/operate.md"
-    internal = {"serves", "split_patterns", "matches"}
+    internal = {"serves", "split_patterns", "matches", "pausable"}
     functions = {
         name: value
         for name, value in vars(operate).items()
-        if inspect.isfunction(value) and value.__module__ == operate.__name__ and not name.startswith("_")
+        if inspect.isfunction(value)
+        and value.__module__ in {operate.__name__, pausing.__name__}
+        and not name.startswith("_")
     }
 
     assert set(headings(page)) == functions.keys() - internal

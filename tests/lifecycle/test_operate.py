@@ -1,4 +1,4 @@
-"""What people do: put back, discard, pause, prune, and look."""
+"""What people do: put back, discard, prune, and look."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django_workqueue.exceptions import (
 )
 from django_workqueue.lifecycle import operate
 from django_workqueue.lifecycle.enqueue import MAX_ATTEMPTS
-from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Queue, Step
+from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Step
 from tests.claims import claim_one
 from tests.factories import (
     DeadLetterFactory,
@@ -130,18 +130,7 @@ def test_discarded_letters_are_named():
     assert not (DeadLetter.objects.exists() or Failure.objects.exists())  # noqa: PT018 - both went together
 
 
-# -- pause, prune, reap ------------------------------------------------------------------------------------------------
-
-
-def test_pause_and_resume_are_logged(caplog):
-    """A stopped queue is something to know of."""
-    with caplog.at_level(logging.WARNING, logger="django_workqueue"):
-        operate.pause("mail", "olga")
-        assert Queue.objects.get(pk="mail").paused_by == "olga"
-        operate.resume("mail")
-
-    assert Queue.objects.get(pk="mail").paused_at is None
-    assert ["paused by olga" in caplog.messages[0], "resumed" in caplog.messages[1]] == [True, True]
+# -- prune, reap -------------------------------------------------------------------------------------------------------
 
 
 def test_prune_follows_the_settings(settings):

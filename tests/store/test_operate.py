@@ -116,7 +116,7 @@ def test_requeue_may_grant_the_largest_number_of_attempts(store):
     assert Job.objects.get().max_attempts == MAX_ATTEMPTS
 
 
-# -- discard, pause ----------------------------------------------------------------------------------------------------
+# -- discard -----------------------------------------------------------------------------------------------------------
 
 
 def test_discarded_letter_goes_with_its_failures(store):
@@ -129,19 +129,6 @@ def test_discarded_letter_goes_with_its_failures(store):
     assert Failure.objects.count() == 1
     with pytest.raises(JobNotFoundError):
         store.discard(letter.pk)
-
-
-def test_queue_is_paused_until_it_is_resumed(store):
-    """Who paused it first, and when, is kept."""
-    store.pause("mail", "olga")
-    first = Queue.objects.get(pk="mail")
-    store.pause("mail", "ivan")
-
-    again = Queue.objects.get(pk="mail")
-    assert (again.paused_by, again.paused_at) == ("olga", first.paused_at)
-    assert store.paused_queues() == {"mail"}
-    store.resume("mail")
-    assert store.paused_queues() == set()
 
 
 # -- prune -------------------------------------------------------------------------------------------------------------

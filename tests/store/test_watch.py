@@ -165,5 +165,5 @@ def test_number_of_queries_does_not_grow_with_the_jobs(store, django_assert_max_
     """One lane or many jobs: the page costs the same."""
     JobFactory.create_batch(30)
 
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(15):
         stats(store)

@@ -121,7 +121,7 @@ def test_queues_may_be_chosen(workqueue, done, queues, expected):
 def test_paused_queue_is_left_alone(workqueue, done):
     """A pause holds for tests of the pause as well."""
     tasks.note.enqueue("d")
-    operate.pause("default", "olga")
+    operate.pause("default", by="olga")
 
     assert workqueue.drain() == []
 

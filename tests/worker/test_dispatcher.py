@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_workqueue.domain.states import FailureKind, JobState
+from django_workqueue.domain.states import FailureKind, JobState, PauseKind
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease, QueueMinute
 from django_workqueue.worker import dispatcher as module
 from tests import samples
@@ -89,7 +89,7 @@ def test_paused_queue_is_not_claimed_from(store):
     JobFactory(queue="default")
     bench = Bench()
     assert bench.work() == 1
-    store.resume("mail")
+    store.resume(PauseKind.QUEUE, "mail")
     bench.dispatcher.lanes._pauses_seen -= 2
     bench.dispatcher._walk_at = 0.0
 

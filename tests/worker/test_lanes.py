@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from django_workqueue.domain.limits import Hold
+from django_workqueue.domain.pauses import Pauses
 from django_workqueue.domain.rotation import FIRST_RANK, LAST_RANK, Segment
 from django_workqueue.worker import lanes as module
 from django_workqueue.worker.lanes import FORGET_SECONDS, LaneBook
@@ -20,6 +24,7 @@ class FakeStore:
     def __init__(self, **queues) -> None:
         self.queues = {name: sorted(tenants) for name, tenants in queues.items()}
         self.paused: set[str] = set()
+        self.paused_tenants: set[str] = set()
         self.looks = 0
 
     def ready_queues(self):
@@ -30,10 +35,10 @@ class FakeStore:
         """Return lanes behind ``after``."""
         return [tenant for tenant in self.queues[queue] if after is None or tenant > after][:limit]
 
-    def paused_queues(self):
-        """Return the paused queues, and count the look."""
+    def pauses(self):
+        """Return what is paused, and count the look."""
         self.looks += 1
-        return set(self.paused)
+        return Pauses(queues=frozenset(self.paused), tenants=frozenset(self.paused_tenants))
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +146,62 @@ def test_resumed_queue_is_asked_again():
     assert names(made) == ["mail"]
 
 
+def test_lane_of_a_paused_tenant_does_not_count():
+    """A queue of which only such lanes are known is not asked, and comes back as it was."""
+    store = FakeStore(mail=["acme"], default=["acme", "beta"])
+    made = walked(store)
+    store.paused_tenants = {"acme", "somebody else"}
+    store_time_passes(made, store)
+    assert (names(made), len(made)) == (["default"], 1)
+
+    store.paused_tenants = set()
+    store_time_passes(made, store)
+    assert (sorted(names(made)), len(made)) == (["default", "mail"], 3)
+
+
+# -- queues at their limit ---------------------------------------------------------------------------------------------
+
+SOFT, FIRM = Hold(timedelta(seconds=5), firm=False), Hold(timedelta(seconds=5), firm=True)
+
+
+@pytest.mark.parametrize("hold", [SOFT, FIRM])
+def test_queue_at_its_limit_is_asked_again_in_time(hold, clock):
+    """Its lanes are kept, and the dispatcher knows when to wake; others go on."""
+    made = walked(FakeStore(mail=["a"], default=["a"]))
+    made.hold("mail", hold)
+    assert (names(made), len(made), made.holds_back) == (["default"], 1, True)
+    assert made.next_look() == pytest.approx(5)
+
+    clock[0] += 5
+    made.read_news()
+    assert (sorted(names(made)), made.holds_back, made.next_look()) == (["default", "mail"], False, None)
+
+
+@pytest.mark.parametrize(("hold", "asked"), [(SOFT, ["mail"]), (FIRM, [])])
+def test_what_ends_is_worth_another_look(hold, asked):
+    """A slot may be free again; a rate's window ends with time alone."""
+    for happens in (
+        lambda made: made.let_go(),
+        lambda made: made.news.returned.append(("mail", "a")),
+        lambda made: made.news.lanes.append(("mail", "new tenant")),
+    ):
+        made = walked(FakeStore(mail=["a"]))
+        made.hold("mail", hold)
+        happens(made)
+        made.read_news()
+        assert names(made) == asked
+
+
+def test_more_work_of_a_full_lane_is_no_news():
+    """Else each enqueue of a tenant at its limit would cost a vain claim."""
+    made = walked(FakeStore(mail=["a"]))
+    made.hold("mail", SOFT)
+    made.news.lanes.append(("mail", "a"))
+    made.read_news()
+
+    assert names(made) == []
+
+
 def test_pauses_are_looked_at_once_a_second(clock):
     """Not at every claim."""
     store = FakeStore(mail=["a"])
@@ -198,16 +259,16 @@ def test_lane_that_was_heard_of_is_looked_at_twice(clock):
     made.news.lanes.append(("mail", "a"))
     made.read_news()
     assert names(made) == ["mail"]
-    assert made.next_echo() > 0
+    assert made.next_look() > 0
     [(_, rotation)] = made.turns()
     rotation.settle(rotation.turn(1), [], full=False)
     assert names(made) == []
 
-    clock[0] += made.next_echo() + 0.001
+    clock[0] += made.next_look() + 0.001
     made.read_news()
 
     assert names(made) == ["mail"]
-    assert made.next_echo() is None
+    assert made.next_look() is None
 
 
 def test_news_of_queues_that_are_not_served_are_ignored():

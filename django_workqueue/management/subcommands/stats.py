@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from ...lifecycle import operate
 from ...store.watch import QueueStats
 
-_COUNTS = ("ready", "scheduled", "leased", "dead")
+_COUNTS = ("ready", "scheduled", "blocked", "parked", "leased", "dead")
 _HEAD = ("queue", *_COUNTS, "oldest", "workers", "")
 
 

@@ -15,7 +15,9 @@ from .claiming import ClaimingConformance
 from .conservation import ConservationConformance
 from .enqueueing import EnqueueingConformance
 from .fencing import FencingConformance
+from .limiting import LimitingConformance
 from .operating import OperatingConformance
+from .pausing import PausingConformance
 from .reaping import ReapingConformance
 from .settling import SettlingConformance
 from .stats import StatisticsConformance
@@ -33,6 +35,8 @@ class StoreConformance(
     CancellingConformance,
     OperatingConformance,
     SteppingConformance,
+    PausingConformance,
+    LimitingConformance,
     StatisticsConformance,
     ConservationConformance,
 ):

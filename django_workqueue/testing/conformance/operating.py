@@ -1,4 +1,4 @@
-"""Operate: requeue, discard, pause, prune, and a database that is away."""
+"""Operate: requeue, discard, prune, and a database that is away."""
 
 from __future__ import annotations
 
@@ -102,28 +102,6 @@ class OperatingConformance(ConformanceBase):
 
         self.store.requeue(job.pk, attempts=1, tenant="acme")
         assert self.places(job.pk) == ["live"]
-
-    # -- pauses --------------------------------------------------------------------------------------------------
-
-    def test_pause_is_seen_and_ends(self) -> None:
-        """By name, for one queue; pausing twice and resuming twice are no errors."""
-        for _ in range(2):
-            self.store.pause(QUEUE, "olga")
-        assert self.store.paused_queues() == {QUEUE}
-
-        for _ in range(2):
-            self.store.resume(QUEUE)
-        assert self.store.paused_queues() == set()
-
-    def test_pause_loses_no_job(self) -> None:
-        """What waits goes on waiting, what runs is settled, and new work is accepted."""
-        self.enqueue()
-        running = self.claim_one()
-        self.store.pause(QUEUE, "olga")
-
-        assert not self.insert().duplicate
-        assert self.complete(running)
-        assert self.store.lanes(QUEUE) == [""]
 
     # -- pruning -------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ...domain.outcomes import Retry
+from ...domain.states import PauseKind
 from ...models import Worker
 from ...store.watch import Beat, QueueCounts, QueueStats
 from .base import OTHER_QUEUE, QUEUE, ConformanceBase
@@ -76,7 +77,7 @@ class StatisticsConformance(ConformanceBase):
         self.enqueue()
         assert self._stats(QUEUE).unserved
 
-        self.store.pause(QUEUE, "olga")
+        self.store.pause(PauseKind.QUEUE, QUEUE, "olga")
 
         assert self._stats(QUEUE).paused
         assert not self._stats(QUEUE).unserved

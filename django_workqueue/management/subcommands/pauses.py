@@ -1,0 +1,103 @@
+"""``manage.py workqueue pause``, ``resume`` and ``pauses``."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from ...exceptions import InvalidJobError
+from ...lifecycle import operate
+from ...worker.process import EXIT_USAGE
+
+_KINDS = ("queue", "tenant", "task")
+
+
+def _add_target(parser: CommandParser) -> None:
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--queue", help="Name of the queue.")
+    target.add_argument("--tenant", help="Name of the tenant, in all queues.")
+    target.add_argument("--task", help="Dotted path of the task, in all queues and of all tenants.")
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    named = {kind: options[kind] for kind in _KINDS if options[kind] is not None}
+    try:
+        operate.pausable(**named)
+    except InvalidJobError as error:
+        raise CommandError(str(error), returncode=EXIT_USAGE) from error
+    return named
+
+
+def _line(report: dict[str, Any], done: str, vain: str) -> str:
+    return f"{report['kind']} {report['name']!r} {done if report['changed'] else vain}."
+
+
+class Pause:
+    """Keeps workers from beginning jobs of a queue, of a tenant or of a task."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add what to pause, and who does."""
+        _add_target(parser)
+        parser.add_argument("--by", default="", help="Who does it (default: the name of the user in the system).")
+
+    def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
+        """Pause it."""
+        named = _named(options)
+        changed = operate.pause(**named, by=options["by"] or _user(), database=database)
+        [(kind, name)] = named.items()
+        return {"kind": kind, "name": name, "changed": changed}
+
+    def lines(self, report: dict[str, Any]) -> Iterator[str]:
+        """Say what changed."""
+        yield _line(report, "is paused", "was paused already")
+
+
+class Resume:
+    """Lets workers begin jobs of a paused queue, tenant or task again."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add what to resume."""
+        _add_target(parser)
+
+    def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
+        """Resume it."""
+        named = _named(options)
+        changed = operate.resume(**named, database=database)
+        [(kind, name)] = named.items()
+        return {"kind": kind, "name": name, "changed": changed}
+
+    def lines(self, report: dict[str, Any]) -> Iterator[str]:
+        """Say what changed."""
+        yield _line(report, "is resumed", "was not paused")
+
+
+class Pauses:
+    """Shows what is paused, since when and by whom."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add nothing."""
+
+    def run(self, *, database: str | None, **_others: Any) -> list[dict[str, Any]]:
+        """Read the pauses."""
+        return [
+            {"kind": each.kind, "name": each.name, "paused_at": each.paused_at.isoformat(), "by": each.paused_by}
+            for each in operate.paused(database=database)
+        ]
+
+    def lines(self, report: list[dict[str, Any]]) -> Iterator[str]:
+        """Say one line for each."""
+        for each in report:
+            yield f"{each['kind']:<6}  {each['name']!r} by {each['by'] or '?'} since {each['paused_at']}"
+        if not report:
+            yield "Nothing is paused."
+
+
+def _user() -> str:
+    """Return the system's name for whoever runs the command; a container may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "workqueue pause"
