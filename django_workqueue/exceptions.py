@@ -80,18 +80,6 @@ class InvalidScheduleError(WorkQueueError, ValueError):
     retryable = False
 
 
-class QueueUnavailableError(WorkQueueError):
-    """The database that holds the queue cannot be reached. Nothing was accepted; trying again may succeed."""
-
-    def __init__(self, operation: str, database: str) -> None:
-        self.operation = operation
-        self.database = database
-        super().__init__(
-            f"Could not {operation}: the database {database!r} cannot be reached. "
-            "Nothing was stored; try again, or look at its connection settings."
-        )
-
-
 class QueueFullError(WorkQueueError):
     """As many jobs of the tenant wait in the queue as WORKQUEUE['TENANT_DEPTH'] permits. Nothing was accepted."""
 
@@ -104,6 +92,18 @@ class QueueFullError(WorkQueueError):
         super().__init__(
             f"Queue {queue!r} has {depth} waiting jobs {whose}and may have {limit} (WORKQUEUE['TENANT_DEPTH']). "
             "Nothing was stored; enqueue again when some have run, or raise the limit."
+        )
+
+
+class QueueUnavailableError(WorkQueueError):
+    """The database that holds the queue cannot be reached. Nothing was accepted; trying again may succeed."""
+
+    def __init__(self, operation: str, database: str) -> None:
+        self.operation = operation
+        self.database = database
+        super().__init__(
+            f"Could not {operation}: the database {database!r} cannot be reached. "
+            "Nothing was stored; try again, or look at its connection settings."
         )
 
 

@@ -63,7 +63,7 @@ def test_documented_defaults_are_the_defaults(name):
     for option, default in {**documented(name), **common()}.items():
         actual = own_options(name)[option]
         if actual is None:
-            assert "settings" in default
+            assert "settings" in default or default == "none"
         else:
             assert default == ("off" if actual is False else str(actual))
 

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -199,10 +200,49 @@ def test_stats_tell_people_in_a_table(db, monkeypatch):
 
     head, default, mail = (line.split() for line in call("stats").splitlines())
 
-    assert head == ["queue", "ready", "scheduled", "leased", "dead", "oldest", "workers"]
-    assert default == ["default", "2+", "0", "0", "0", default[5], "0", "unserved"]
-    assert default[5].startswith("12")
-    assert mail == ["mail", "0", "0", "0", "0", "0s", "0", "paused"]
+    assert head == [
+        "queue", "ready", "scheduled", "blocked", "parked", "leased", "dead", "oldest", "workers"
+    ]  # fmt: skip
+    assert default == ["default", "2+", *"00000", default[7], "0", "unserved"]
+    assert default[7].startswith("12")
+    assert mail == ["mail", *"000000", "0s", "0", "paused"]
+
+
+# -- pause, resume, pauses ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["queue", "tenant", "task"])
+def test_what_is_named_is_paused_and_resumed(db, kind):
+    """The report says whether that changed anything."""
+    words = ("pause", f"--{kind}", "shop.mail", "--by", "olga")
+
+    assert call(*words) == f"{kind} 'shop.mail' is paused.\n"
+    assert call(*words) == f"{kind} 'shop.mail' was paused already.\n"
+    assert call("pauses").startswith(f"{kind.ljust(6)}  'shop.mail' by olga since ")
+    report = json.loads(call("resume", f"--{kind}", "shop.mail", "--format", "json"))
+    assert report == {"kind": kind, "name": "shop.mail", "changed": True}
+    assert call("resume", f"--{kind}", "shop.mail") == f"{kind} 'shop.mail' was not paused.\n"
+    assert call("pauses") == "Nothing is paused.\n"
+
+
+def test_pause_is_by_the_user_in_the_system(db, monkeypatch):
+    """A container may know none."""
+    monkeypatch.setattr("getpass.getuser", lambda: "vera")
+    call("pause", "--queue", "mail")
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError))
+    call("pause", "--queue", "reports")
+
+    pauses = json.loads(call("pauses", "--format", "json"))
+    assert [(each["name"], each["by"]) for each in pauses] == [("mail", "vera"), ("reports", "workqueue pause")]
+
+
+def test_pause_of_what_cannot_be_is_refused(db):
+    """With the code of a fault of usage, and before anything is written."""
+    with pytest.raises(CommandError, match="queue has 101 characters") as refused:
+        call("pause", "--queue", "x" * 101)
+
+    assert refused.value.returncode == 2
+    assert call("pauses") == "Nothing is paused.\n"
 
 
 # -- usage -------------------------------------------------------------------------------------------------------------

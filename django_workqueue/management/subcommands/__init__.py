@@ -10,9 +10,9 @@ from .stats import Stats
 
 SUBCOMMANDS: dict[str, Subcommand] = {
     "pause": Pause(),
+    "resume": Resume(),
     "pauses": Pauses(),
     "prune": Prune(),
-    "resume": Resume(),
     "schedules": Schedules(),
     "stats": Stats(),
 }

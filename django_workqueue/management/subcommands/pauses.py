@@ -41,7 +41,7 @@ class Pause:
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what to pause, and who does."""
         _add_target(parser)
-        parser.add_argument("--by", default="", help="Who does it (default: the name of the user in the system).")
+        parser.add_argument("--by", help="Who does it (default: the name of the user in the system).")
 
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Pause it."""
