@@ -14,6 +14,7 @@ from ..models import Failure, FinishedJob, Job
 from ..store import Store
 from ..store.watch import QueueCounts
 from .events import announce, is_listened_to
+from .limits import admit
 from .results import of_finished
 
 logger = logging.getLogger("django_workqueue.cancel")
@@ -42,7 +43,9 @@ def _log(job: FinishedJob | Job, what: str) -> None:
 
 
 def _tell(store: Store, job: FinishedJob) -> None:
-    """Count the job and announce its end."""
+    """Count the job, let another have its slot, and announce its end."""
+    if job.concurrency_key is not None:
+        admit(store, {(job.queue, job.tenant, job.concurrency_key)})
     store.add_counts({job.queue: QueueCounts(cancelled=1)})
     if not is_listened_to(task_finished):
         return

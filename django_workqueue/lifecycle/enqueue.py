@@ -27,7 +27,7 @@ from ..store import Store, store_for
 from ..store.enqueue import Stored
 from ..store.watch import QueueCounts
 from .depth import insert_within_depth
-from .limits import admit_on_commit
+from .limits import admit_on_commit, keys_of
 from .wake import wake
 
 MAX_ATTEMPTS = 32767
@@ -77,7 +77,7 @@ def enqueue(
     given = frozenset(request.job_id for request in requests if request.job_id is not None)
     stored = insert_within_depth(store, jobs, given)
     wake(store, {(job.queue, job.tenant) for job, duplicate in stored if not duplicate and job.state == JobState.READY})
-    _admit(store, stored)
+    admit_on_commit(store, keys_of(job for job, duplicate in stored if not duplicate))
     _count_duplicates(store, stored)
     return stored
 
@@ -269,15 +269,6 @@ def check_text(name: str, text: Any, most: int, *, may_be_empty: bool = False) -
         encode(text, name, most * 4)
         if not text.isprintable():
             raise InvalidJobError(f"{name} is {text!r}. Leave out control characters.")
-
-
-def _admit(store: Store, stored: Sequence[Stored]) -> None:
-    keys = {
-        (job.queue, job.tenant, job.concurrency_key)
-        for job, duplicate in stored
-        if job.concurrency_key is not None and not duplicate and job.state == JobState.BLOCKED
-    }
-    admit_on_commit(store, keys)
 
 
 def _count_duplicates(store: Store, stored: Sequence[Stored]) -> None:

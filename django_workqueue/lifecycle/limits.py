@@ -8,17 +8,25 @@ is killed in between, the sweep mends: the rows alone say what may go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from django.db import Error
 
 from ..domain.limits import LimitedKey
+from ..domain.states import JobState
+from ..models import Job
 from ..store import Store
 from ..store.limits import FIRST_KEY, KEYS_AT_ONCE
 from ..store.reap import Lanes
 from .wake import notify
 
 logger = logging.getLogger("django_workqueue.limits")
+
+
+def keys_of(jobs: Iterable[Job]) -> set[LimitedKey]:
+    """Return the keys of those of these jobs that are blocked."""
+    blocked = (job for job in jobs if job.state == JobState.BLOCKED)
+    return {(job.queue, job.tenant, job.concurrency_key) for job in blocked if job.concurrency_key is not None}
 
 
 def admit(store: Store, keys: Collection[LimitedKey]) -> Lanes:

@@ -33,7 +33,7 @@ from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
 from .cancel import cancel as cancel_one
 from .enqueue import MAX_ATTEMPTS
-from .limits import admit_on_commit
+from .limits import admit_on_commit, keys_of
 from .pausing import pausable, pause, paused, resume
 from .reap import reap
 from .wake import wake
@@ -112,10 +112,8 @@ def requeue(
             done.refused.append(Refusal(job_id, str(error)))
             continue
         done.job_ids.append(job_id)
-        if job.concurrency_key is None:
-            lanes.add((job.queue, job.tenant))
-        else:
-            keys.add((job.queue, job.tenant, job.concurrency_key))
+        lanes.add((job.queue, job.tenant))
+        keys |= keys_of([job])
         fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
         logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
     wake(store, lanes)

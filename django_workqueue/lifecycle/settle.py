@@ -20,6 +20,7 @@ from ..models import Job
 from ..store import Store
 from ..store.reap import Lanes
 from .events import announce, announce_death, announce_loss, is_listened_to, job_fields
+from .limits import admit, keys_of
 from .results import of_attempt
 from .wake import wake
 from .workflow import ready_lanes
@@ -63,7 +64,7 @@ def complete(
 
 
 def _tell_started(store: Store, started: Sequence[Job], on_started: Callable[[Lanes], None] | None) -> None:
-    lanes = ready_lanes(started)
+    lanes = ready_lanes(started) | admit(store, keys_of(started))
     wake(store, lanes)
     if on_started is not None:
         on_started(lanes)

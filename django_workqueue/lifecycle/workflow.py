@@ -17,6 +17,7 @@ from ..models import Job, Workflow, WorkflowMember
 from ..store import store_for
 from ..store.workflows import end, plan_of
 from .enqueue import JobRequest, build
+from .limits import admit_on_commit, keys_of
 from .wake import wake
 
 
@@ -59,6 +60,7 @@ def enqueue(
     started = [_started(jobs[node.position], node, given[node.position], workflow) for node, _ in progress.started]
     store.insert_workflow(workflow, members, started)
     wake(store, ready_lanes(started))
+    admit_on_commit(store, keys_of(started))
     return workflow
 
 
@@ -125,7 +127,7 @@ def _plan(link: Link, now: datetime) -> str:
 def _started(job: Job, node: PlannedNode, given: str | None, workflow: Workflow) -> Job:
     job.workflow = workflow.pk
     job.enqueued_at = workflow.enqueued_at
-    if job.state == JobState.READY:
+    if job.state != JobState.SCHEDULED:
         job.ready_at = workflow.enqueued_at
     link: Link = node.payload
     if given is not None and link.takes_input:

@@ -310,6 +310,8 @@ def _made(plan: str, given: str | None, now: datetime) -> Job:
     job = Job.assemble(id=UUID(read["id"]), **read["columns"])
     if given is not None and read["takes_input"]:
         job.args = spliced(job.args, given)
+    if job.concurrency_key is not None:
+        job.state = JobState.BLOCKED
     due = _due(read.get("run_after"), now)
     if due is not None and due > now:
         job.ready_at, job.state = due, JobState.SCHEDULED
