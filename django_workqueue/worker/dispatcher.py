@@ -268,7 +268,7 @@ class Dispatcher:
         self._connect()
         abandoned = self.board.abandoned
         self._settler.abandon(abandoned[job.id] for job in self.held.jobs() if job.id in abandoned)
-        self._settler.settle()
+        self._settle()
 
     def _give_back_unstarted(self) -> None:
         self._connect()
