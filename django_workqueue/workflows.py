@@ -316,6 +316,21 @@ class WorkflowHandle:
         """See members."""
         return await sync_to_async(lambda: self.members)()
 
+    def cancel(self, *, force: bool = False) -> bool:
+        """
+        End the workflow: nothing of it starts any more, what waits is cancelled, and what runs is asked to end.
+
+        False when it has succeeded already. With ``force``, what runs and does not heed is ended as
+        ``operate.cancel`` does.
+        """
+        done = flowing.cancel(self._row.pk, force=force, database=self._database)
+        self.refresh()
+        return done
+
+    async def acancel(self, *, force: bool = False) -> bool:
+        """See cancel."""
+        return await sync_to_async(self.cancel)(force=force)
+
     def refresh(self) -> None:
         """Look again. Raises WorkflowNotFoundError once its time of retention is over."""
         self._row = flowing.find(self._row.pk, database=self._database)

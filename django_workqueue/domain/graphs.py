@@ -147,6 +147,8 @@ class Progress(Generic[N]):
         queue, ended = deque(starts), []
         while queue:
             node, given = queue.popleft()
+            if node.state == MemberState.CANCELLED:  # before its turn: its workflow has failed for that
+                continue
             node.state = MemberState.ACTIVE
             self._book.changed(node)
             if node.kind == MemberKind.TASK:

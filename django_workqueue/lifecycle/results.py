@@ -18,11 +18,12 @@ from ..domain.contract import (
 from ..domain.encoding import decode
 from ..domain.outcomes import ClaimedJob
 from ..domain.registry import resolve
-from ..domain.states import Ending, JobState
+from ..domain.states import Ending, JobState, MemberState, WorkflowState
 from ..exceptions import TaskNotRegisteredError
 from ..models import DeadLetter, Failure, FinishedJob, Job
 from ..store import Store
 from ..store.enqueue import Stored
+from ..store.settle import copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,20 @@ def _find(store: Store, job_id: UUID) -> Job | FinishedJob | DeadLetter:
             found: Job | FinishedJob | DeadLetter | None = rows.using(store.alias).filter(pk=job_id).first()
             if found is not None:
                 return found
+    if planned := _planned(store, job_id):
+        return planned
     raise TaskResultDoesNotExist(f"There is no job {str(job_id)!r}: it never was, or its time of retention is over.")
+
+
+def _planned(store: Store, job_id: UUID) -> Job | FinishedJob | None:
+    """Return the member of a workflow that has no job yet: one that waits, or one that is not going to run as it is."""
+    if (found := store.planned(job_id)) is None:
+        return None
+    job, workflow, state = found
+    if state == MemberState.WAITING and workflow.state == WorkflowState.RUNNING:
+        return job
+    ended = workflow.ended_at or workflow.enqueued_at
+    return FinishedJob(outcome=Ending.CANCELLED, finished_at=ended, expires_at=ended, **copied(job))
 
 
 def _of_live(job: Job, task: AnyTask, backend: str, failures: list[Failure]) -> WorkResult:

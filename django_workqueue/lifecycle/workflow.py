@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -16,9 +17,12 @@ from ..exceptions import InvalidJobError, WorkflowNotFoundError
 from ..models import Job, Workflow, WorkflowMember
 from ..store import store_for
 from ..store.workflows import end, plan_of
+from .cancel import cancel as cancel_one
 from .enqueue import JobRequest, build
 from .limits import admit_on_commit, keys_of
 from .wake import wake
+
+logger = logging.getLogger("django_workqueue.workflow")
 
 
 class Link(NamedTuple):
@@ -148,6 +152,25 @@ def tasks_of(workflow_id: UUID, *, database: str | None = None) -> list[Workflow
     """Return the tasks of a workflow, in order."""
     members = WorkflowMember.objects.using(store_for(database).alias).filter(workflow=workflow_id)
     return list(members.filter(kind=MemberKind.TASK).order_by("position"))
+
+
+def cancel(workflow_id: UUID | str, *, force: bool = False, database: str | None = None) -> bool:
+    """
+    End a workflow: nothing of it is started any more, what waits is cancelled, and what runs is asked to end.
+
+    What runs may end well all the same, and nothing follows from it. ``force`` is that of ``operate.cancel``. The error
+    callback is not called. False when it has succeeded already. Raises WorkflowNotFoundError.
+    """
+    store = store_for(database)
+    row = find(workflow_id, database=database)
+    live = store.cancel_workflow(row.pk)
+    if live is None:
+        return False
+    # The workflow first: what ends between the two steps finds it cancelled, and starts nothing.
+    for job_id in live:
+        cancel_one(store, job_id, force=force)
+    logger.warning("Workflow %s was cancelled.", row.pk, extra={"workflow": str(row.pk)})
+    return True
 
 
 def _uuid(value: UUID | str) -> UUID:

@@ -30,14 +30,19 @@ class Cancelling(Settling):
         Cancel a waiting job at once, and ask for the end of a running one.
 
         Returns the finished job, the running one, or None when there is no such live job, with ``tenant`` none of that
-        tenant. Asking twice keeps the first time; ``force`` stays once it was asked for. Waits for whoever claims or
-        settles the job at this moment, so that the answer holds: a job that it found waiting never starts.
+        tenant. A member of a workflow whose turn has not come is taken for a waiting job. Asking twice keeps the first
+        time; ``force`` stays once it was asked for. Waits for whoever claims or settles the job at this moment, so that
+        the answer holds: a job that it found waiting never starts.
         """
         with self.transaction():
             jobs = Job.objects.using(self.alias).filter(pk=job_id)
             if tenant is not None:
                 jobs = jobs.filter(tenant=tenant)
-            job = (jobs.select_for_update() if self.connection.features.has_select_for_update else jobs).first()
+            # Workflows before jobs, as those who settle them.
+            self.lock_workflows(jobs.values_list("workflow", flat=True))
+            locked = jobs.select_for_update() if self.connection.features.has_select_for_update else jobs
+            # A member that was about to start when it was looked up is a job after that.
+            job = locked.first() or self.waiting_member(job_id, tenant) or locked.first()
             if job is None:
                 return None
             if job.state != JobState.LEASED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import transaction
@@ -19,6 +20,7 @@ from django_workqueue import (
 from django_workqueue.lifecycle import operate
 from django_workqueue.models import DeadLetter, FinishedJob, Job, Workflow, WorkflowMember
 from django_workqueue.testing import advance, drain
+from tests.claims import claim_one, succeeded
 
 from . import sample_tasks as tasks
 
@@ -329,6 +331,94 @@ def test_discarding_the_dead_member_leaves_the_workflow_failed():
 
     handle.refresh()
     assert handle.status == "failed"
+
+
+# -- cancelling --------------------------------------------------------------------------------------------------
+
+
+def test_cancelled_workflow_ends_at_once():
+    """What waits is over, in the queue and in the graph, and nobody is called back: nothing has failed."""
+    graph = chain(tasks.say.signature(), group(tasks.say.signature(), tasks.say.signature()), tasks.say.signature())
+    handle = graph.using(on_error=tasks.say.signature()).enqueue()
+    drain(max_jobs=1)
+
+    assert handle.cancel()
+
+    assert handle.status == "cancelled"
+    assert [member.state for member in handle.members] == ["done", "cancelled", "cancelled", "cancelled"]
+    assert not Job.objects.exists()
+    assert sorted(FinishedJob.objects.values_list("outcome", flat=True)) == ["cancelled", "cancelled", "succeeded"]
+
+
+def test_cancelling_again_changes_nothing():
+    """Whoever clicks twice gets the same answer; what has succeeded stays so."""
+    handle = chain(tasks.say.signature()).enqueue()
+    assert handle.cancel()
+    assert handle.cancel()
+    done = run(chain(tasks.say.signature()))
+
+    assert not done.cancel()
+    assert (handle.status, done.status) == ("cancelled", "succeeded")
+
+
+def test_member_that_runs_while_its_workflow_is_cancelled_starts_nothing(store):
+    """It may end well: its result is noted, and nothing follows from it."""
+    handle = chain(tasks.say.signature(), tasks.say.signature()).enqueue()
+    job = claim_one(store)
+    handle.cancel()
+
+    _, started = store.complete_members(job.lease_id, [succeeded(job, "3")], worker="w", last=True)
+
+    handle.refresh()
+    assert (started, handle.status) == ([], "cancelled")
+    assert [(member.state, member.result) for member in handle.members] == [("done", 3), ("cancelled", None)]
+
+
+def test_cancelled_member_fails_its_workflow():
+    """Its followers wait for nothing any more, and the workflow says for want of whom (ingadhoc/miscellaneous#438)."""
+    handle = chain(*[tasks.say.signature(number) for number in range(5)]).enqueue()
+    second = handle.members[1].id
+
+    done = operate.cancel([UUID(second)])
+    drain()
+
+    handle.refresh()
+    assert done.cancelled == [UUID(second)]
+    assert (handle.status, handle.culprit, handle.problem) == ("failed", second, "It was cancelled.")
+    assert [member.state for member in handle.members] == ["done", "cancelled", "waiting", "waiting", "waiting"]
+
+
+def test_ready_member_can_be_cancelled_like_any_job():
+    """And is told from one whose turn has not come by nothing."""
+    handle = group(tasks.say.signature(), tasks.say.signature()).enqueue()
+    first = UUID(handle.members[0].id)
+
+    operate.cancel([first])
+
+    handle.refresh()
+    assert (handle.status, handle.culprit) == ("failed", str(first))
+
+
+def test_other_tenants_do_not_cancel_a_waiting_member():
+    """It is not found, as a job would not be."""
+    handle = chain(tasks.say.signature(), tasks.say.signature()).using(tenant="acme").enqueue()
+    waiting = UUID(handle.members[1].id)
+
+    assert operate.cancel([waiting], tenant="globex").cancelled == []
+    assert operate.cancel([waiting], tenant="acme").cancelled == [waiting]
+
+
+def test_result_of_a_member_can_be_asked_for_before_its_turn():
+    """Its id is known from the beginning, and the answer is that of every other task."""
+    handle = chain(tasks.fail.signature(), tasks.say.signature("next")).enqueue()
+    waiting = handle.members[1].id
+
+    assert tasks.say.get_result(waiting).status == "READY"
+    drain(raise_errors=False)
+    result = tasks.say.get_result(waiting)
+    assert (result.status, result.args) == ("FAILED", ["next"])
+    handle.cancel()
+    assert tasks.say.get_result(waiting).status == "FAILED"
 
 
 # -- cleaning ----------------------------------------------------------------------------------------------------
