@@ -3,12 +3,14 @@
 
 ``clock=SECONDS`` shifts what the process takes for the time of day, ``twin`` gives it the host name and process id of
 every other twin, ``quick-probe`` lets its listener check the connection after one second, and ``sick-heartbeat`` and
-``sick-maintenance`` end that thread by an error of its own.
+``sick-maintenance`` end that thread by an error of its own. ``plug=NUMBER`` kills the process before that statement of
+the first settlement of a workflow's member.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from datetime import timedelta
@@ -20,6 +22,7 @@ from django.core.management import execute_from_command_line
 # Workers import models, which need the apps.
 django.setup()
 
+from django_workqueue.store import settle  # noqa: E402
 from django_workqueue.worker import heartbeat, listener, maintenance  # noqa: E402
 
 
@@ -48,6 +51,27 @@ def fall_sick(module, name, method):
     setattr(getattr(module, name), method, fail)
 
 
+def pull_the_plug(number):
+    """Kill the process before the statement of that number in which a workflow is carried on, or after its commit."""
+
+    def kill_at(execute, sql, params, many, context):
+        kill_at.seen += 1
+        if kill_at.seen == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return execute(sql, params, many, context)
+
+    real, kill_at.seen = settle.Settling.complete_members, 0
+
+    def complete_members(store, *args, **kwargs):
+        with store.connection.execute_wrapper(kill_at):
+            answer = real(store, *args, **kwargs)
+        if kill_at.seen == number - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    settle.Settling.complete_members = complete_members
+
+
 def put_on(disguise):
     """Put on one disguise by its name."""
     name, _, value = disguise.partition("=")
@@ -62,6 +86,8 @@ def put_on(disguise):
             fall_sick(heartbeat, "Heartbeat", "_beat")
         case "sick-maintenance":
             fall_sick(maintenance, "Maintenance", "_do")
+        case "plug":
+            pull_the_plug(int(value))
         case _:
             raise SystemExit(f"No disguise is called {name!r}.")
 
