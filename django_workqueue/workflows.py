@@ -33,10 +33,13 @@ class Travel(NamedTuple):
 
     def into(self, task: AnyTask) -> Travel:
         """Return what holds for ``task``, and goes on from it. Its own tenant, priority and metadata come first."""
+        tenant, metadata = getattr(task, "tenant", ""), getattr(task, "metadata", None)
+        if not (tenant or metadata or task.priority):  # as for most: thousands of members share one
+            return self
         return Travel(
-            tenant=getattr(task, "tenant", "") or self.tenant,
+            tenant=tenant or self.tenant,
             priority=task.priority or self.priority,
-            metadata={**self.metadata, **getattr(task, "metadata", {})},
+            metadata={**self.metadata, **(metadata or {})},
         )
 
 

@@ -88,7 +88,8 @@ def _jobs(nodes: Sequence[PlannedNode], started: Collection[int], workflow: Work
         request: JobRequest = node.payload.request
         _refuse_suppressible(request)
         run_after = request.run_after if node.position in started else None
-        requests.append(request._replace(run_after=run_after, metadata={**common, **request.metadata}))
+        metadata = {**common, **request.metadata} if request.metadata else common
+        requests.append(request._replace(run_after=run_after, metadata=metadata))
     return dict(zip((node.position for node in tasks), build(requests, lambda: workflow.enqueued_at), strict=True))
 
 

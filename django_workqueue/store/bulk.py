@@ -15,12 +15,15 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..models import Job
+from ..models import Job, WorkflowMember
 from .enqueue import batches
 from .rows import FIELDS, columns_of
 
 FEWEST = 20
 """From so many jobs on, these ways make up for what they cost more."""
+
+_MEMBER_COLUMNS = tuple(field.attname for field in WorkflowMember._meta.concrete_fields)
+_COPY_MEMBERS = f"COPY {WorkflowMember._meta.db_table} ({', '.join(_MEMBER_COLUMNS)}) FROM STDIN"
 
 
 def copy_in(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> None:
@@ -32,6 +35,14 @@ def copy_in(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> None:
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         for job in jobs:
             copy.write_row(pick(job.__dict__))
+
+
+def copy_members(connection: BaseDatabaseWrapper, members: Sequence[WorkflowMember]) -> None:
+    """Store new members of workflows, in the same way."""
+    pick = itemgetter(*_MEMBER_COLUMNS)
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY_MEMBERS) as copy:
+        for member in members:
+            copy.write_row(pick(member.__dict__))
 
 
 def insert_where_free(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> set[UUID]:

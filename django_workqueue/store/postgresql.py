@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from ..domain.outcomes import ClaimedJob, Settlement
 from ..domain.rotation import LaneTurn
-from ..models import Failure, FinishedJob, Job, Lease
+from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
@@ -178,6 +178,12 @@ class PostgresStore(NotifyingStore):
         with self.transaction():
             self._stamp(jobs)
             bulk.copy_in(self.connection, jobs)
+
+    def _insert_members(self, members: Sequence[WorkflowMember]) -> None:
+        if len(members) < bulk.FEWEST:
+            super()._insert_members(members)
+        else:
+            bulk.copy_members(self.connection, members)
 
     def _insert_where_free(self, jobs: Sequence[Job]) -> Iterable[Job]:
         """Store the jobs whose keys are free and return them."""
