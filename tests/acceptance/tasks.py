@@ -218,6 +218,7 @@ def record_firing(context):
     start(context, f"{context.metadata['_schedule']} {context.scheduled_for:%m-%d %H:%M:%S}")
 
 
+@task(takes_context=True)
 def sleep_deaf(context, seconds):
     """Sleep in one native call, as in a C library: no error reaches it before it returns."""
     start(context)
