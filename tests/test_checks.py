@@ -7,7 +7,7 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.db import connections
 
-from django_workqueue.checks import check_database, check_hooks, check_settings, check_tasks
+from django_workqueue.checks import check_database, check_hooks, check_schedules, check_settings, check_tasks
 from django_workqueue.domain.contract import CONTRACT_APP
 from django_workqueue.store import store_for
 
@@ -103,6 +103,35 @@ def test_hooks_are_a_list_of_paths(settings, value):
     """A bare text would be taken for a list of letters."""
     assert found(settings, {"RUN_HOOKS": value}) == ["E002"]
     assert check_hooks() == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected", "hint"),
+    [
+        ({"CRON": "61 * * * *"}, "E020", "cron is '61 * * * *'"),
+        ({"CRON": "0 0 30 2 *"}, "E020", "cron is '0 0 30 2 *'"),
+        ({"CRON": "0 3 * * *", "CORN": 1}, "E020", "Did you mean 'CRON'?"),
+        ({"CRON": "0 3 * * *", "TASK": "tests.samples.nothing"}, "E021", "tests.samples.nothing"),
+    ],
+)
+def test_schedule_that_cannot_be_followed_is_an_error(settings, entry, expected, hint):
+    """Found by the deploy's check, and not by nobody in the night (certimate#906); the good one beside it is none."""
+    good = {"TASK": "tests.samples.add", "ARGS": [1, 2], "CRON": "0 3 * * *"}
+    settings.WORKQUEUE = {"SCHEDULES": {"good": good, "bad": {"TASK": "tests.samples.add", "ARGS": [1, 2]} | entry}}
+
+    [error] = check_schedules()
+
+    assert ids([error]) == [expected]
+    assert "['bad']" in error.msg
+    assert hint in error.hint
+
+
+def test_schedules_are_a_dict_of_dicts(settings):
+    """The shape of the settings is told first."""
+    settings.WORKQUEUE = {"SCHEDULES": ["0 3 * * *"]}
+
+    assert ids(check_settings()) == ["E002"]
+    assert check_schedules() == []
 
 
 def test_slow_heartbeat_names_both_settings(settings):

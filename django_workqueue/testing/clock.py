@@ -20,6 +20,8 @@ def advance(seconds: float | timedelta, *, database: str | None = None) -> None:
     firing.
     """
     store = store_for(database)
+    # What was not planned yet would be planned for the time after, as if it had only just been made.
+    _plan(store)
     store.shift(seconds.total_seconds() if isinstance(seconds, timedelta) else seconds)
     maintain(store)
 
@@ -36,11 +38,19 @@ def maintain(store: Store) -> None:
 
 def fire(store: Store) -> None:
     """Fire the schedules that are due. Those that were made or edited since are planned first."""
+    if _plan(store):
+        while tick(store).lanes:
+            pass
+
+
+def _plan(store: Store) -> bool:
+    """Plan every schedule that is not planned, and return whether any is on."""
     reviewed = review(store)
+    any_enabled = reviewed.any_enabled
     while reviewed.behind:
         reviewed = review(store, reviewed.behind)
-    while reviewed.rows and tick(store).lanes:
-        pass
+        any_enabled |= reviewed.any_enabled
+    return any_enabled
 
 
 def next_firing(store: Store) -> timedelta | None:

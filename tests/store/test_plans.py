@@ -17,7 +17,7 @@ from django.db import connection
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.outcomes import ClaimedJob
 from django_workqueue.domain.rotation import FIRST_RANK, LAST_RANK, LaneTurn, Segment
-from django_workqueue.models import Job, Lease
+from django_workqueue.models import Job, Lease, Schedule
 from django_workqueue.store import store_for
 from tests.claims import fail, order, put_back, succeeded
 
@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.postgresql, pytest.mark.django_db]
 
 ROWS = int(os.environ.get("WORKQUEUE_TEST_ROWS", "200000"))
 JOB, LEASE = Job._meta.db_table, Lease._meta.db_table
+SCHEDULE = Schedule._meta.db_table
 KEY, LEASE_KEY = f"{JOB}_pkey", f"{LEASE}_pkey"
 
 # What a backlog looks like: 100 tenants, most jobs ready, many scheduled, some leased, a few with a key.
@@ -283,3 +284,21 @@ def test_statistics_read_a_bounded_number_of_rows(backlog, monkeypatch):
         store_for().stats(lambda name: 0)
 
     assert sum(plan.buffers for plan in plans) <= 60_000
+
+
+def test_upcoming_schedules_are_the_head_of_their_index(store, monkeypatch):
+    """A look every few seconds of every worker must not sort them all, however many somebody has made."""
+    rows = [
+        Schedule(name=f"schedule-{number}", task="t", next_at=store.now() + timedelta(minutes=number % 977))
+        for number in range(3000)
+    ]
+    Schedule.objects.bulk_create(rows)
+    run(f"ANALYZE {SCHEDULE}")
+
+    with explained(monkeypatch, SCHEDULE) as told:
+        store.upcoming_schedules()
+
+    (plan,) = told
+    assert plan.indexes(SCHEDULE) == {"dwq_schedule_next"}
+    assert "Sort" not in plan.kinds
+    assert plan.buffers < 150

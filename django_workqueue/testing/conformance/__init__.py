@@ -19,6 +19,7 @@ from .limiting import LimitingConformance
 from .operating import OperatingConformance
 from .pausing import PausingConformance
 from .reaping import ReapingConformance
+from .scheduling import SchedulingConformance
 from .settling import SettlingConformance
 from .stats import StatisticsConformance
 from .steps import SteppingConformance
@@ -37,6 +38,7 @@ class StoreConformance(
     SteppingConformance,
     PausingConformance,
     LimitingConformance,
+    SchedulingConformance,
     StatisticsConformance,
     ConservationConformance,
 ):
