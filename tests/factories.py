@@ -9,7 +9,15 @@ from django.utils import timezone
 from factory.django import DjangoModelFactory
 
 from django_workqueue.domain.ids import new_id
-from django_workqueue.domain.states import DeathReason, Ending, FailureKind, JobState, PauseKind, StepState
+from django_workqueue.domain.states import (
+    DeathReason,
+    Ending,
+    FailureKind,
+    JobState,
+    PauseKind,
+    StepState,
+    WorkflowState,
+)
 from django_workqueue.domain.steps import idempotency_key
 from django_workqueue.models import (
     DeadLetter,
@@ -23,6 +31,7 @@ from django_workqueue.models import (
     Schedule,
     Step,
     Worker,
+    Workflow,
 )
 from django_workqueue.models.worker import WorkerState
 
@@ -274,3 +283,27 @@ def _timing(row):
     """Return the columns that a plan depends on."""
     given = ("cron", "interval", "zone", "starts_at", "ends_at", "enabled", "created_at")
     return {name: getattr(row, name) for name in given if hasattr(row, name)}
+
+
+class WorkflowFactory(DjangoModelFactory):
+    """A workflow that runs. ``failed=True``: a member of it died."""
+
+    class Meta:
+        model = Workflow
+        skip_postgeneration_save = True
+
+    class Params:
+        failed = factory.Trait(
+            state=WorkflowState.FAILED,
+            culprit=factory.LazyFunction(new_id),
+            problem="ValueError: the printer is on fire",
+            ended_at=ago(seconds=20),
+            expires_at=ahead(days=1),
+        )
+
+    id = factory.LazyFunction(new_id)
+    title = "chain(send_receipt)"
+    size = 3
+    done = 1
+    retention = timedelta(days=1)
+    enqueued_at = ago(minutes=1)

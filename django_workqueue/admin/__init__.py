@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from ..models import DeadLetter, FinishedJob, Job, Lease, Pause, Queue, Schedule, Worker
+from ..models import DeadLetter, FinishedJob, Job, Lease, Pause, Queue, Schedule, Worker, Workflow
 from .base import ModelAdmin
 from .dead_letters import DeadLetterAdminMixin
 from .finished_jobs import FinishedJobAdminMixin
@@ -19,6 +19,7 @@ from .pauses import PauseAdminMixin
 from .queues import QueueAdminMixin
 from .schedules import ScheduleAdminMixin
 from .workers import WorkerAdminMixin
+from .workflows import WorkflowAdminMixin
 
 __all__ = [
     "DeadLetterAdmin",
@@ -37,6 +38,8 @@ __all__ = [
     "ScheduleAdminMixin",
     "WorkerAdmin",
     "WorkerAdminMixin",
+    "WorkflowAdmin",
+    "WorkflowAdminMixin",
 ]
 
 
@@ -78,3 +81,8 @@ class QueueAdmin(QueueAdminMixin, ModelAdmin):
 @admin.register(Schedule)
 class ScheduleAdmin(ScheduleAdminMixin, ModelAdmin):
     """Schedules."""
+
+
+@admin.register(Workflow)
+class WorkflowAdmin(WorkflowAdminMixin, ModelAdmin):
+    """Workflows."""

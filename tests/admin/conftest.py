@@ -8,7 +8,7 @@ from django.test import Client
 
 VIEWS = (
     "view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_pause", "view_queue", "view_schedule",
-    "view_worker",
+    "view_worker", "view_workflow",
 )  # fmt: skip
 
 

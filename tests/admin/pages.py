@@ -16,6 +16,7 @@ from tests.factories import (
     QueueFactory,
     ScheduleFactory,
     WorkerFactory,
+    WorkflowFactory,
 )
 
 SCREENS = {
@@ -27,6 +28,7 @@ SCREENS = {
     "queue": QueueFactory,
     "schedule": ScheduleFactory,
     "worker": WorkerFactory,
+    "workflow": WorkflowFactory,
 }
 """Every screen, with the factory of its rows."""
 
