@@ -111,6 +111,8 @@ def _check_times(where: str, settings: Settings, policy: QueuePolicy) -> Iterato
         yield heartbeat_too_slow(where)
     if policy.max_lease <= policy.lease:
         yield cap_below_lease(where)
+    if policy.timeout is not None and policy.timeout >= policy.max_lease:
+        yield timeout_above_cap(where)
     if policy.backoff.cap < policy.backoff.base:
         yield backoff_cap_below_base(where)
     if settings.step_retention <= (horizon := settings.redelivery_horizon(policy)):
@@ -154,6 +156,15 @@ def cap_below_lease(where: str) -> Error:
         f"{where}['MAX_LEASE'] is not more than {where}['LEASE'].",
         hint="MAX_LEASE bounds all renewals together, the longest that one attempt may run: leave room for renewals.",
         id="django_workqueue.E004",
+    )
+
+
+def timeout_above_cap(where: str) -> Warning:
+    """Say that the cap ends every attempt before its timeout does."""
+    return Warning(
+        f"{where}['TIMEOUT'] is not less than {where}['MAX_LEASE'].",
+        hint="The cap ends the lease before the timeout ends the run, and leaves its thread in its slot.",
+        id="django_workqueue.W010",
     )
 
 

@@ -46,6 +46,19 @@ def test_steps_are_kept_for_longer_than_a_job_is_under_way(settings, workqueue, 
     assert found(settings, workqueue) == expected
 
 
+@pytest.mark.parametrize(
+    ("workqueue", "expected"),
+    [
+        ({"TIMEOUT": 60}, []),
+        ({"TIMEOUT": 3600}, ["W010"]),
+        ({"TIMEOUT": 600, "QUEUES": {"quick": {"MAX_LEASE": 300}}}, ["W010"]),
+    ],
+)
+def test_timeout_comes_before_the_cap(settings, workqueue, expected):
+    """The cap ends the lease, and leaves the thread where it is."""
+    assert found(settings, workqueue) == expected
+
+
 @pytest.mark.django_db
 def test_project_of_the_suite_passes_all_checks():
     """As ``manage.py check --database default`` runs them."""

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
+from ..domain.progress import Progress
 from ..domain.states import JobState
 from ..models import Job
 from .filters import QueueFilter, StateFilter
-from .job_columns import WHAT, WHERE, JobColumnsMixin
+from .job_columns import WHAT, WHERE
+from .operating import OperatingMixin
+from .operations import CANCEL, FORCE_CANCEL
 from .search import LIVE_WORDS
-from .words import age, read_at
+from .words import age, read_at, when
 
 
-class JobAdminMixin(JobColumnsMixin):
-    """Live jobs, newest first."""
+class JobAdminMixin(OperatingMixin):
+    """Live jobs, newest first. Cancelling has a permission, asks before it acts, and acts on POST alone."""
 
-    list_display = ("task", "state", "timing", "queue", "tenant", "tries", "enqueued")
+    actions = ("cancel", "force_cancel")
+    operations = (CANCEL, FORCE_CANCEL)
+    list_display = ("task", "state", "timing", "shown_progress", "queue", "tenant", "tries", "enqueued")
     list_filter = (StateFilter, QueueFilter)
     words = LIVE_WORDS
     empty_text = _(
@@ -26,11 +33,37 @@ class JobAdminMixin(JobColumnsMixin):
         "among the finished jobs and the dead letters."
     )
     fieldsets = (
-        (None, {"fields": ("state", "timing", "held_by", "enqueued")}),
+        (None, {"fields": ("state", "timing", "held_by", "shown_progress", "cancel_requested", "enqueued")}),
         WHAT,
         WHERE,
         (_("Attempts"), {"fields": ("tries", "interruptions", "lapses", "shown_last_error")}),
     )
+
+    cancel_requested = when("cancel_requested_at", _("cancel requested"))
+
+    @admin.action(permissions=["cancel"], description=_("Cancel selected %(verbose_name_plural)s…"))
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask, then cancel the selected jobs."""
+        return self._run_action(request, queryset, CANCEL)
+
+    @admin.action(permissions=["cancel"], description=_("Cancel selected %(verbose_name_plural)s by force…"))
+    def force_cancel(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask, then cancel the selected jobs, whether they listen or not."""
+        return self._run_action(request, queryset, FORCE_CANCEL)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may cancel."""
+        return self._may(request, CANCEL)
+
+    @admin.display(description=_("progress"))
+    def shown_progress(self, row: Job) -> str:
+        """Show what the running task last said of itself: a bar where the total is known, and its words."""
+        progress = None if row.progress is None else Progress.decode(row.progress)
+        if progress is None:
+            return "-"
+        if progress.percent is None:
+            return str(progress)
+        return format_html('<progress max="100" value="{}"></progress> {}', progress.percent, progress)
 
     @admin.display(description=_("ready"))
     def timing(self, row: Job) -> str:

@@ -1,4 +1,4 @@
-"""What a person may do to dead letters, and doing it to many: row by row, audited, up to a limit."""
+"""What a person may do to jobs and dead letters, and doing it to many: row by row, audited, up to a limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
+from ..domain.states import JobState
 from ..lifecycle import operate
-from ..models import DeadLetter
 from ..store import store_for
 from .keyset import Keyset
 
 LIMIT = 1000
-"""Dead letters handled by one request; it must end before a proxy gives it up."""
+"""Rows handled by one request; it must end before a proxy gives it up."""
 BATCH = 100
 """Rows held in memory at a time."""
 PROBLEMS_TOLD = 5
@@ -32,18 +32,30 @@ Act = Callable[[UUID, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing to do to dead letters: how it is asked for, done, told and logged."""
+    """One thing to do to rows: how it is asked for, done, told and logged."""
 
     name: str
-    """Of the action and of the page; also of the permission, before ``_deadletter``."""
+    """Of the action and of the page."""
+    permission: str
+    """Of the permission, before the name of the model."""
+    label: Any
+    """Of the link on the page of one row."""
     title: Any
     explanation: Any
     button: Any
+    selected: Any
+    """The sentence for a number of rows, ``%(count)d``, that it is about to be done to."""
     done: Any
-    """The sentence for a number of rows, ``%(count)d``."""
+    """The sentence for a number of rows that it was done to."""
+    left: Any
+    """The sentence for a number of rows that were refused."""
+    more: Any
+    """The sentence for rows beyond the limit, ``%(limit)d``."""
     act: Act
     log_flag: int
     log_text: Any
+    applies_to: Callable[[Any], bool] = lambda _row: True
+    """Whether the page of a row offers it."""
 
 
 @dataclass(slots=True)
@@ -60,30 +72,26 @@ class Tally:
         if self.done:
             told.append((messages.SUCCESS, operation.done % {"count": self.done}))
         if self.problems:
-            told.append((messages.WARNING, self._refusals()))
+            told.append((messages.WARNING, self._refusals(operation)))
         if self.more:
-            limit = _("One request handles at most %(limit)d dead letters. Repeat it for those that are left.")
-            told.append((messages.WARNING, limit % {"limit": LIMIT}))
+            told.append((messages.WARNING, operation.more % {"limit": LIMIT}))
         return told
 
-    def _refusals(self) -> str:
+    def _refusals(self, operation: Operation) -> str:
         count, told = len(self.problems), self.problems[:PROBLEMS_TOLD]
-        text = ngettext(
-            "%(count)d dead letter was left as it is.", "%(count)d dead letters were left as they are.", count
-        )
         if rest := count - len(told):
             told.append(ngettext("And %(count)d more.", "And %(count)d more.", rest) % {"count": rest})
-        return " ".join([text % {"count": count}, *told])
+        return " ".join([operation.left % {"count": count}, *told])
 
 
-def perform(operation: Operation, rows: QuerySet[DeadLetter], keyset: Keyset, *, user_id: Any, database: str) -> Tally:
+def perform(operation: Operation, rows: QuerySet[Any], keyset: Keyset, *, user_id: Any, database: str) -> Tally:
     """Do ``operation`` to up to LIMIT of ``rows``, in the order of ``keyset``. A refusal does not stop it."""
     tally = Tally()
-    for number, letter in enumerate(chain.from_iterable(keyset.batches(rows, BATCH))):
+    for number, row in enumerate(chain.from_iterable(keyset.batches(rows, BATCH))):
         if number == LIMIT:
             tally.more = True
             break
-        problem = _perform_one(operation, letter, user_id, database)
+        problem = _perform_one(operation, row, user_id, database)
         if problem:
             tally.problems.append(problem)
         else:
@@ -91,12 +99,12 @@ def perform(operation: Operation, rows: QuerySet[DeadLetter], keyset: Keyset, *,
     return tally
 
 
-def _perform_one(operation: Operation, letter: DeadLetter, user_id: Any, database: str) -> str:
+def _perform_one(operation: Operation, row: Any, user_id: Any, database: str) -> str:
     """Change and log one row in one transaction: nothing is done untold, and no lock is held for long."""
     with store_for(database).transaction():
-        problem = operation.act(letter.pk, database)
+        problem = operation.act(row.pk, database)
         if not problem:
-            LogEntry.objects.log_actions(user_id, [letter], operation.log_flag, str(operation.log_text))
+            LogEntry.objects.log_actions(user_id, [row], operation.log_flag, str(operation.log_text))
     return problem
 
 
@@ -110,8 +118,38 @@ def _discard(job_id: UUID, database: str) -> str:
     return "" if gone else _("Dead letter %(id)s is no longer there.") % {"id": job_id}
 
 
+def _cancel(job_id: UUID, database: str) -> str:
+    refused = operate.cancel([job_id], database=database).refused
+    return refused[0].problem if refused else ""
+
+
+def _force(job_id: UUID, database: str) -> str:
+    refused = operate.cancel([job_id], force=True, database=database).refused
+    return refused[0].problem if refused else ""
+
+
+LETTERS: dict[str, Any] = {
+    "selected": ngettext_lazy("%(count)d dead letter is selected:", "%(count)d dead letters are selected:", "count"),
+    "left": ngettext_lazy(
+        "%(count)d dead letter was left as it is.", "%(count)d dead letters were left as they are.", "count"
+    ),
+    "more": gettext_lazy("One request handles at most %(limit)d dead letters. Repeat it for those that are left."),
+}
+JOBS: dict[str, Any] = {
+    "permission": "cancel",
+    "selected": ngettext_lazy("%(count)d job is selected:", "%(count)d jobs are selected:", "count"),
+    "done": ngettext_lazy(
+        "%(count)d job was cancelled, or asked to end.", "%(count)d jobs were cancelled, or asked to end.", "count"
+    ),
+    "left": ngettext_lazy("%(count)d job was left as it is.", "%(count)d jobs were left as they are.", "count"),
+    "more": gettext_lazy("One request handles at most %(limit)d jobs. Repeat it for those that are left."),
+    "log_flag": CHANGE,
+}
 REQUEUE = Operation(
+    **LETTERS,
     name="requeue",
+    permission="requeue",
+    label=gettext_lazy("Requeue…"),
     title=gettext_lazy("Requeue dead letters"),
     explanation=gettext_lazy(
         "A requeued dead letter becomes ready at once, under its own id and with fresh attempts; its "
@@ -124,7 +162,10 @@ REQUEUE = Operation(
     log_text=gettext_lazy("Requeued."),
 )
 DISCARD = Operation(
+    **LETTERS,
     name="discard",
+    permission="discard",
+    label=gettext_lazy("Discard…"),
     title=gettext_lazy("Discard dead letters"),
     explanation=gettext_lazy(
         "A discarded dead letter is deleted with all its failures and never runs again. This cannot be undone."
@@ -134,4 +175,31 @@ DISCARD = Operation(
     act=_discard,
     log_flag=DELETION,
     log_text=gettext_lazy("Discarded."),
+)
+CANCEL = Operation(
+    **JOBS,
+    name="cancel",
+    label=gettext_lazy("Cancel…"),
+    title=gettext_lazy("Cancel jobs"),
+    explanation=gettext_lazy(
+        "A job that waits is over at once. One that runs is asked to end: a coroutine is cancelled, a function notices "
+        "if it looks. No other attempt begins."
+    ),
+    button=gettext_lazy("Yes, cancel"),
+    act=_cancel,
+    log_text=gettext_lazy("Cancelled."),
+)
+FORCE_CANCEL = Operation(
+    **JOBS,
+    name="force_cancel",
+    label=gettext_lazy("Cancel by force…"),
+    title=gettext_lazy("Cancel jobs by force"),
+    explanation=gettext_lazy(
+        "As a cancel; and an attempt that does not end is treated as if its time were over: an error is raised in its "
+        "thread, and if that does not help, its worker starts over once its other jobs have ended."
+    ),
+    button=gettext_lazy("Yes, cancel by force"),
+    act=_force,
+    log_text=gettext_lazy("Cancelled by force."),
+    applies_to=lambda job: job.state == JobState.LEASED,
 )

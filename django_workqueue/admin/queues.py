@@ -37,13 +37,14 @@ class QueueAdminMixin(ReadOnlyMixin):
         "done",
         "failed",
         "dead",
+        "cancelled",
         "reaped",
         "duplicates",
     )
     search_fields = ("name",)
     empty_text = gettext_lazy("No queue has been used. The first job enqueued into one puts it here.")
     fields = readonly_fields = (
-        "name", "standing", "paused", "live_jobs", "done", "failed", "dead", "reaped", "duplicates",
+        "name", "standing", "paused", "live_jobs", "done", "failed", "dead", "cancelled", "reaped", "duplicates",
     )  # fmt: skip
 
     paused = when("paused_at", gettext_lazy("paused"))

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -34,6 +35,14 @@ def size(text: str) -> int:
 def names(text: str) -> tuple[str, ...]:
     """Convert "a, b" into ("a", "b")."""
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+
+
+def job_id(text: str) -> UUID:
+    """Convert the id of a job."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a job.") from None
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

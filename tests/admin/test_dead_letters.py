@@ -164,7 +164,7 @@ def test_one_request_stops_at_a_limit_and_says_so(operator, monkeypatch):
     """A hundred thousand in one request would outlive its proxy; what is left is said, and can be repeated."""
     monkeypatch.setattr("django_workqueue.admin.operations.LIMIT", 5)
     monkeypatch.setattr("django_workqueue.admin.operations.BATCH", 2)
-    monkeypatch.setattr("django_workqueue.admin.dead_letters.LIMIT", 5)
+    monkeypatch.setattr("django_workqueue.admin.operating.LIMIT", 5)
     letters = DeadLetterFactory.create_batch(7)
 
     asked = act(operator, "discard", letters[0], select_across="1", index=0)

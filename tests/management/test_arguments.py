@@ -26,6 +26,13 @@ def test_text_that_is_no_duration_is_told_how_to_write_one(text):
         arguments.duration(text)
 
 
+def test_ids_of_jobs_are_told_from_other_texts():
+    """Before anything is done."""
+    assert str(arguments.job_id("0190c2f4-8a52-7c11-9f4e-2b8b6a4d9e10")) == "0190c2f4-8a52-7c11-9f4e-2b8b6a4d9e10"
+    with pytest.raises(argparse.ArgumentTypeError, match="'17' is not the id of a job"):
+        arguments.job_id("17")
+
+
 def test_duration_beyond_all_measure_is_refused():
     """In a sentence, not in a traceback."""
     with pytest.raises(argparse.ArgumentTypeError, match="longer than any clock"):

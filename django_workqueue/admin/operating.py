@@ -1,0 +1,102 @@
+"""What a person may do to jobs, as actions of a list and from the page of one: asked before, and on POST alone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from .changelist import capped_count
+from .job_columns import JobColumnsMixin
+from .operations import LIMIT, Operation, perform
+
+SAMPLE = 10
+"""Rows named on the page that asks for confirmation."""
+
+
+class OperatingMixin(JobColumnsMixin):
+    """A screen with operations. Each has a page for one row, and a subclass makes it an action of the list."""
+
+    operations: ClassVar[tuple[Operation, ...]] = ()
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page of each operation to those of every row."""
+        return [*map(self._url_of, self.operations), *super().get_urls()]
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Return what the page of a row shows beside its columns, and the addresses of what the user may do to it."""
+        permitted = [each for each in self.operations if self._may(request, each) and each.applies_to(obj)]
+        addresses = [(each.label, self._address(each.name, quote(obj.pk))) for each in permitted]
+        return super().page_context(request, obj) | {"operations": addresses}
+
+    def _run_action(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> HttpResponse | None:
+        if "confirmed" in request.POST:
+            self._perform(request, rows, operation)
+            return None
+        return self._ask(request, rows, operation)
+
+    def _page_of(self, request: HttpRequest, object_id: str, operation: Operation) -> HttpResponse:
+        """Ask about one row on GET, do it on POST."""
+        if not (self.has_view_permission(request) and self._may(request, operation)):
+            raise PermissionDenied
+        found = self.get_object(request, unquote(object_id))
+        if found is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        rows = self.get_queryset(request).filter(pk=found.pk)
+        if request.method != "POST":
+            return self._ask(request, rows, operation)
+        self._perform(request, rows, operation)
+        return HttpResponseRedirect(self._list_address(request))
+
+    def _ask(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        count = capped_count(rows)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": operation.title,
+            "opts": self.opts,
+            "operation": operation,
+            "count": count,
+            "selected_text": operation.selected % {"count": count},
+            "limit": LIMIT,
+            "sample": rows[:SAMPLE],
+            "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
+            "select_across": request.POST.get("select_across") == "1",
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+            "back": self._list_address(request),
+        }
+        return TemplateResponse(request, "admin/django_workqueue/confirm.html", context)
+
+    def _perform(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> None:
+        tally = perform(operation, rows, self.keyset, user_id=request.user.pk, database=self.database)
+        for level, text in tally.tell(operation):
+            self.message_user(request, text, level)
+
+    def _may(self, request: HttpRequest, operation: Operation) -> bool:
+        return request.user.has_perm(f"{self.opts.app_label}.{operation.permission}_{self.opts.model_name}")
+
+    def _url_of(self, operation: Operation) -> URLPattern:
+        def view(request: HttpRequest, object_id: str) -> HttpResponse:
+            return self._page_of(request, object_id, operation)
+
+        name = f"{self.opts.app_label}_{self.opts.model_name}_{operation.name}"
+        return path(f"<path:object_id>/{operation.name}/", self.admin_site.admin_view(view), name=name)
+
+    def _address(self, page: str, *args: Any) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=args, current_app=self.admin_site.name)
+
+    def _list_address(self, request: HttpRequest) -> str:
+        """Return the address of the list as it was filtered."""
+        context: dict[str, Any] = {
+            "preserved_filters": self.get_preserved_filters(request),
+            "opts": self.opts,
+        }
+        return add_preserved_filters(context, self._address("changelist"))
