@@ -1,57 +1,96 @@
-"""The crash injector: the effect is done and the worker dies before that is recorded, or before it can be."""
+"""The ledger of the siege finds what it is there to find; a check that nothing can fail would prove nothing."""
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
-from django_workqueue.lifecycle import operate
-from django_workqueue.models import FinishedJob, Job, Step
+from django_workqueue.models import Failure, FinishedJob, Job, Lease
+from testproject.benchmarks.ledger import balance, open_ledger
+from tests.factories import FailureFactory, FinishedJobFactory, JobFactory, LeaseFactory
 
-from . import tasks
-from .harness import failure_kinds, settings, wait_for_books, wait_until
-
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.django_db
 
 
-def run_until(fleet, ended):
-    """Replace each worker that dies, until ``ended``."""
-
-    def look():
-        if not fleet.workers or fleet.workers[-1].exit_code is not None:
-            fleet.start("--concurrency", "1", ready=False, **settings(lease=2))
-        return ended()
-
-    wait_until(look, "the job to end", seconds=90)
-
-
-@pytest.mark.parametrize("name", ["charge_once", "charge_once_async"])
-def test_two_deaths_after_the_effect_leave_one_effect(fleet, diary, name):
-    """The third delivery succeeds, with the receipt of the first."""
-    job = getattr(tasks, name).enqueue(2)
-
-    run_until(fleet, lambda: not Job.objects.exists())
-
-    assert [worker.exit_code for worker in fleet.workers[:2]] == [-signal.SIGKILL] * 2
-    assert [entry.attempt for entry in diary.starts()] == [1, 2, 3]
-    assert len(diary.entries("charge")) == 1
-    assert FinishedJob.objects.get().result == '"receipt 5"'
-    assert Step.objects.count() == 1
-    assert failure_kinds(job) == ["lapsed"] * 2
+@pytest.fixture
+def job():
+    """Return a job that lapsed once and then succeeded, all of it in the ledger."""
+    open_ledger()
+    job = JobFactory()
+    lapsed = claim(job)
+    Job.objects.filter(pk=job.pk).update(state="ready", lease=None)
+    FailureFactory(job_id=job.pk, lease_id=lapsed.pk, kind="lapsed")
+    claim(job)
+    finish(job)
+    return job
 
 
-def test_death_inside_a_step_is_a_persons_to_decide(fleet, diary):
-    """It is not done again by itself; told what happened, the job succeeds without a second effect."""
-    job = tasks.charge_in_doubt.enqueue()
-    run_until(fleet, lambda: not Job.objects.exists())
-    wait_for_books([job], rejected=1)
-    assert failure_kinds(job) == ["lapsed", "rejected"]
+def claim(job):
+    """Put the job under a new lease."""
+    lease = LeaseFactory()
+    Job.objects.filter(pk=job.pk).update(state="leased", lease=lease)
+    return lease
 
-    step = Step.objects.get()
-    operate.resolve_step(step.job_id, "charge", happened=True, outcome="receipt 17")
-    operate.requeue([step.job_id])
-    wait_for_books([job], succeeded=1)
 
-    assert len(diary.entries("charge")) == 1
-    assert FinishedJob.objects.get().result == '"receipt 17"'
+def finish(job):
+    """Move the job to the finished ones, and forget all leases."""
+    Job.objects.filter(pk=job.pk).delete()
+    FinishedJobFactory(id=job.pk)
+    Lease.objects.all().delete()
+
+
+def test_orderly_life_balances(job):
+    """A lapse with its record and one success are two claims, two ends and no wrong."""
+    books = balance([str(job.pk)])
+
+    assert books.wrongs == []
+    assert (books.claims, dict(books.failures), dict(books.places)) == (2, {"lapsed": 1}, {"finishedjob": 1})
+
+
+def lose(job):
+    """Let the finished row vanish."""
+    FinishedJob.objects.all().delete()
+
+
+def finish_again(job):
+    """Record the success a second time."""
+    FinishedJob.objects.all().delete()
+    FinishedJobFactory(id=job.pk)
+
+
+def forget_failure(job):
+    """Let the record of the lapse vanish."""
+    Failure.objects.all().delete()
+
+
+def repeat_failure(job):
+    """Record the lapse a second time."""
+    failure = Failure.objects.get()
+    FailureFactory(job_id=job.pk, lease_id=failure.lease_id, kind="lapsed")
+
+
+def revive(job):
+    """Let the job be live and finished at once."""
+    JobFactory(id=job.pk)
+
+
+def claim_for_ever(job):
+    """Leave another job under a lease that nobody ends."""
+    claim(JobFactory())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lose, "jobs lost"),
+        (finish_again, "jobs that ended twice"),
+        (forget_failure, "failed attempts without a Failure row"),
+        (repeat_failure, "attempts with two Failure rows"),
+        (revive, "jobs in two places"),
+        (claim_for_ever, "claims without an end"),
+    ],
+)
+def test_each_wrong_is_named(job, wrong, words):
+    """Whatever the queue could do wrong shows in the books, by its name."""
+    wrong(job)
+
+    assert any(words in found for found in balance([str(job.pk)]).wrongs)
