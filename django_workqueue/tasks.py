@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -61,6 +62,8 @@ class WorkTask(AnyTask):
     """A first delay, to double within the queue's BACKOFF_CAP, or a whole policy; None takes the queue's."""
     timeout: timedelta | None = None
     """How long one attempt may run, as a timedelta or in seconds; None takes the queue's TIMEOUT."""
+    atomic: bool = False
+    """Run the body and record its success in one transaction on the queue's database: both happen, or neither."""
     reject_on: tuple[type[BaseException], ...] = ()
     """Exceptions after which another attempt is pointless: the job goes straight to the dead letters."""
     retention: timedelta | None = None
@@ -88,6 +91,11 @@ class WorkTask(AnyTask):
         object.__setattr__(self, "timeout", _timeout(self.timeout))
         object.__setattr__(self, "dedupe_ttl", _duration("dedupe_ttl", self.dedupe_ttl, may_be_zero=False))
         whole("concurrency_limit", self.concurrency_limit, 1, MOST_AT_ONCE)
+        if self.atomic and inspect.iscoroutinefunction(self.func):
+            raise TypeError(
+                f"{self.func.__qualname__} is a coroutine function and cannot be atomic: Django has no transactions "
+                "across awaits. Make it a plain function, or leave atomic out."
+            )
         Task.__post_init__(self)
 
     def using(
@@ -216,6 +224,7 @@ def task(
     max_attempts: int | None = ...,
     backoff: BackoffPolicy | timedelta | float | None = ...,
     timeout: timedelta | float | None = ...,
+    atomic: bool = ...,
     reject_on: tuple[type[BaseException], ...] = ...,
     retention: timedelta | float | None = ...,
     dedupe_key: DedupeKey | None = ...,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import threading
+from functools import partial
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
 
 from django_workqueue import JobContext, Reject, RetryAfter, task
 from django_workqueue.domain.contract import Task
@@ -176,3 +181,55 @@ def _no_key():
 @task(dedupe_key=_no_key)
 def keyed_badly():
     """Do nothing; its key cannot be made."""
+
+
+@task(atomic=True)
+def add_group(name, *, error="", follow=False):
+    """Write a row, and with ``follow`` enqueue a job, in the transaction that records the success."""
+    Group.objects.create(name=name)
+    if follow:
+        add.enqueue(1, 2)
+    if error:
+        raise OutOfPaperError(error)
+    return name
+
+
+@task(atomic=True)
+def add_group_and_hook(name):
+    """Leave a callback for after the commit that raises."""
+    Group.objects.create(name=name)
+    transaction.on_commit(partial(_raise_after, name))
+
+
+@task(atomic=True, retention=0)
+def add_group_untraced(name):
+    """Do it, and leave no row of it."""
+    Group.objects.create(name=name)
+
+
+@task(atomic=True)
+def add_group_and_return_it(name):
+    """Return what JSON does not have."""
+    return Group.objects.create(name=name)
+
+
+@task(atomic=True, takes_context=True)
+def add_group_by_step(context, name):
+    """Write the row in a step: its record is part of the same transaction."""
+    return context.once("add", _add_group, name)
+
+
+@task(atomic=True)
+def break_own_transaction(name):
+    """Catch an error of the database that has broken the transaction."""
+    Group.objects.create(name=name)
+    with contextlib.suppress(IntegrityError):
+        Group.objects.create(name=name)
+
+
+def _add_group(name):
+    return Group.objects.create(name=name).name
+
+
+def _raise_after(name):
+    raise OutOfPaperError(name)

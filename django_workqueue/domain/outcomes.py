@@ -35,6 +35,7 @@ class ClaimedJob(NamedTuple):
     workflow: UUID | None
     """The workflow that the job is a member of."""
     lease_id: int
+    """0 where there is none: backends for tests run their jobs without."""
     concurrency_key: str | None = None
 
 
@@ -107,3 +108,5 @@ class Settlement(NamedTuple):
     backoff: BackoffPolicy
     retention: timedelta = timedelta()
     """How long the finished row is kept; zero keeps none."""
+    committed: Succeeded | None = None
+    """The success that an atomic task's own transaction recorded; one that may have, where the outcome is a failure."""

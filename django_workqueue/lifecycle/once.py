@@ -24,7 +24,6 @@ from ..domain.steps import OnUnknown, check_step, digest, idempotency_key
 from ..exceptions import (
     InvalidStepError,
     KeyMismatchError,
-    LeaseLostError,
     StepInFlightError,
     StepUnknownError,
 )
@@ -32,6 +31,7 @@ from ..models import Step
 from ..store import Store
 from ..store.steps import StepRequest
 from .events import job_fields
+from .settle import loss_of
 
 logger = logging.getLogger("django_workqueue.run")
 
@@ -140,7 +140,7 @@ class Ledger:
         """Refuse to begin what a lost lease no longer covers: another attempt may be at it."""
         job = self._job
         if job.lease_id and self._store.held_for(job.id, job.lease_id) is None:
-            raise self._lost()
+            raise loss_of(self._store, job)
 
     def _is_unknown(self, step: Step, asked: StepRequest) -> bool:
         """Whether the same step was begun, by an attempt that has ended or in doubt, and has no outcome."""
@@ -207,12 +207,8 @@ class Ledger:
             return outcome
         stored = self._store.step(begun.tenant, begun.key)
         if stored is None or stored.state != StepState.DONE or not stored.outcome:
-            raise self._lost()
+            raise loss_of(self._store, self._job)
         return stored.outcome
-
-    def _lost(self) -> LeaseLostError:
-        reason, holder = self._store.loss(self._job.lease_id, self._job.id)
-        return LeaseLostError(self._job.lease_id, reason, job_id=self._job.id, holder=holder)
 
     def _fields(self, step: Step) -> dict[str, Any]:
         return job_fields(self._job) | {"step": step.name, "step_key": step.key}

@@ -28,16 +28,19 @@ from ..exceptions import (
     JobCancelledError,
     JobStoppedError,
     JobTimeoutError,
+    LeaseLostError,
     PayloadError,
     Reject,
     RetryAfter,
     TaskNotRegisteredError,
 )
 from ..store import Store
+from .atomic import atomically
 from .events import announce, is_listened_to, job_fields
 from .failures import failed, timed_out, traceback_of
 from .once import Ledger
 from .results import load, of_attempt
+from .settle import complete_within
 from .terms import Terms, terms_of
 
 logger = logging.getLogger("django_workqueue.run")
@@ -114,7 +117,7 @@ def prepare(
     context = None
     if terms.wants_context or terms.run_hooks:
         answer = load_result or (lambda: load(store, job.id, terms.task.backend))
-        ledger = Ledger(store, job, worker, depth=store.transaction_depth())
+        ledger = Ledger(store, job, worker, depth=store.transaction_depth() + terms.is_atomic)
         context = _context(job, metadata, answer, ledger, link_to(job) if link_to else NoLink())
     if terms.wants_context:
         args, kwargs = with_context(terms.task, args, kwargs, context)
@@ -135,9 +138,13 @@ def run(
     _begin(call)
     if is_listened_to(task_started):
         _announce_start(call)
+    outcome: Outcome
+    committed: Succeeded | None = None
     try:
-        value = _held_value(call, within, hold)
-        outcome: Outcome = _succeeded(value, begun, call)
+        if call.terms.is_atomic:
+            outcome, committed = _atomic_outcome(call, begun, within or contextlib.nullcontext, hold)
+        else:
+            outcome = _succeeded(_held_value(call, within, hold), begun, call)
     except BaseException as error:  # noqa: BLE001 - a job must not end its worker
         if hold is not None:
             # What arrived while it was let go may have kept that from its end.
@@ -145,7 +152,7 @@ def run(
         outcome = _raised(error, call, begun)
         if on_error is not None:
             on_error(error)
-    return _settlement(call.job, call.terms, outcome)
+    return _settlement(call.job, call.terms, outcome, committed)
 
 
 async def run_async(call: Call) -> Settlement:
@@ -208,6 +215,25 @@ def _held_value(call: Call, within: Within | None, hold: Hold | None) -> Any:
     finally:
         if hold is not None:
             hold.let_go()
+
+
+def _atomic_outcome(call: Call, begun: float, within: Within, hold: Hold | None) -> tuple[Outcome, Succeeded]:
+    """
+    Call the task in a transaction that records its success as well; a refused record rolls all of it back.
+
+    Returns the outcome with the success, which differ where the commit gave no answer.
+    """
+    success, doubt = atomically(call.store, call.job, lambda: _recorded(call, begun, hold), within)
+    return (success if doubt is None else _raised(doubt, call, begun)), success
+
+
+def _recorded(call: Call, begun: float, hold: Hold | None) -> Succeeded:
+    """Return the success of the body, recorded in the transaction that is open around it."""
+    success = _succeeded(_held_value(call, None, hold), begun, call)
+    if call.job.lease_id:
+        call.store.pin()
+        complete_within(call.store, _settlement(call.job, call.terms, success), worker=call.worker)
+    return success
 
 
 def _value(call: Call) -> Any:
@@ -288,8 +314,7 @@ def _succeeded(value: Any, begun: float, call: Call) -> Succeeded:
 
 def _raised(error: BaseException, call: Call, begun: float) -> Failed | Cancelled:
     run_seconds = time.monotonic() - begun
-    reject_on = getattr(call.task, "reject_on", ())
-    if isinstance(error, (Reject, *reject_on)) or getattr(error, "retryable", True) is False:
+    if _is_final(error, call.task):
         return failed(error, FailureKind.REJECTED, run_seconds=run_seconds)
     if isinstance(error, JobCancelledError):
         return Cancelled(run_seconds)
@@ -299,7 +324,17 @@ def _raised(error: BaseException, call: Call, begun: float) -> Failed | Cancelle
     return failed(error, FailureKind.ERROR, run_seconds=run_seconds, retry_after=retry_after)
 
 
-def _settlement(job: ClaimedJob, terms: Terms | None, outcome: Outcome) -> Settlement:
+def _is_final(error: BaseException, task: AnyTask) -> bool:
+    """Whether another attempt is pointless."""
+    # A lost lease says nothing about the job. By a clock that was set back it may even hold again.
+    if isinstance(error, LeaseLostError):
+        return False
+    return isinstance(error, (Reject, *getattr(task, "reject_on", ()))) or getattr(error, "retryable", True) is False
+
+
+def _settlement(
+    job: ClaimedJob, terms: Terms | None, outcome: Outcome, committed: Succeeded | None = None
+) -> Settlement:
     """Return the settlement by the task's terms, or by the queue's where the task plays no part."""
     policies = terms or get_settings().queue(job.queue)
-    return Settlement(job, outcome, policies.backoff, policies.retention)
+    return Settlement(job, outcome, policies.backoff, policies.retention, committed)

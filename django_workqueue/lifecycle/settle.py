@@ -20,7 +20,7 @@ from ..models import Job
 from ..store import Store
 from ..store.reap import Lanes
 from .events import announce, announce_death, announce_loss, is_listened_to, job_fields
-from .limits import admit, keys_of
+from .limits import admit, admit_on_commit, keys_of
 from .results import of_attempt
 from .wake import wake
 from .workflow import ready_lanes
@@ -49,11 +49,9 @@ def complete(
     ``last`` says that the lease covers nothing else any more. ``on_started`` is told the lanes of jobs that follow in
     workflows.
     """
-    if any(each.job.workflow is not None for each in done):
-        settled, started = store.complete_members(lease_id, done, worker=worker, last=last)
+    settled, started = _write(store, lease_id, done, worker=worker, last=last)
+    if started:
         _tell_started(store, started, on_started)
-    else:
-        settled = store.complete(lease_id, done, worker=worker, last=last)
     if is_listened_to(task_finished):
         for settlement in done:
             if settlement.job.id in settled:
@@ -61,6 +59,43 @@ def complete(
     if len(settled) == len(done):
         return []
     return [settlement.job for settlement in done if settlement.job.id not in settled]
+
+
+def complete_within(store: Store, settlement: Settlement, *, worker: str) -> None:
+    """
+    Record a success in the transaction of the body itself. Raises LeaseLostError, to roll all of it back, when refused.
+
+    The lease is left to ``acknowledge``: only who holds it knows what else it covers.
+    """
+    job = settlement.job
+    settled, started = _write(store, job.lease_id, [settlement], worker=worker, last=False)
+    if job.id not in settled:
+        raise loss_of(store, job)
+    if started:
+        wake(store, ready_lanes(started))
+        admit_on_commit(store, keys_of(started))
+
+
+def was_committed(store: Store, settlement: Settlement, *, worker: str) -> bool:
+    """Whether an atomic task's own transaction recorded its success; looked up where the commit gave no answer."""
+    return settlement.outcome is settlement.committed or store.is_completed(settlement.job, worker)
+
+
+def acknowledge(store: Store, settlement: Settlement, *, worker: str, last: bool) -> None:
+    """Take note of a success that is recorded: announce it and, as the ``last`` of its lease, close that."""
+    if last:
+        store.release(settlement.job.lease_id, (), last=True)
+    if settlement.committed is not None and is_listened_to(task_finished):
+        _announce_finish(store, settlement._replace(outcome=settlement.committed), worker)
+
+
+def _write(
+    store: Store, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool
+) -> tuple[set[UUID], Sequence[Job]]:
+    """Move succeeded jobs out of the live table. Returns the ids that were held, and jobs that follow in workflows."""
+    if all(each.job.workflow is None for each in done):
+        return store.complete(lease_id, done, worker=worker, last=last), ()
+    return store.complete_members(lease_id, done, worker=worker, last=last)
 
 
 def _tell_started(store: Store, started: Sequence[Job], on_started: Callable[[Lanes], None] | None) -> None:
@@ -94,13 +129,19 @@ def release(store: Store, lease_id: int, job_ids: Collection[UUID], *, last: boo
 
 def refuse(store: Store, job: ClaimedJob) -> LeaseLostError:
     """Log and announce that what a worker reports about ``job`` was refused, and return the error that says why."""
-    reason, holder = store.loss(job.lease_id, job.id)
-    error = LeaseLostError(job.lease_id, reason, job_id=job.id, holder=holder)
+    error = loss_of(store, job)
+    reason = error.reason
     logger.warning("%s", error, extra=job_fields(job) | {"reason": reason})
     announce_loss(
         job_id=job.id, task=job.task, queue=job.queue, tenant=job.tenant, lease_id=job.lease_id, reason=reason
     )
     return error
+
+
+def loss_of(store: Store, job: ClaimedJob) -> LeaseLostError:
+    """Return the error that says why the lease of ``job`` no longer holds."""
+    reason, holder = store.loss(job.lease_id, job.id)
+    return LeaseLostError(job.lease_id, reason, job_id=job.id, holder=holder)
 
 
 def decide(store: Store, settlement: Settlement) -> Decision:

@@ -25,6 +25,8 @@ class Terms(NamedTuple):
     task: AnyTask
     is_async: bool
     """Whether the function is a coroutine function."""
+    is_atomic: bool
+    """Whether the body and its completion are one transaction."""
     wants_context: bool
     """Whether the function is given a JobContext."""
     run_hooks: tuple[RunHook, ...]
@@ -49,6 +51,7 @@ def terms_for(task: AnyTask, queue: str) -> Terms:
     return Terms(
         task=task,
         is_async=inspect.iscoroutinefunction(task.func),
+        is_atomic=getattr(task, "atomic", False),
         wants_context=wants_context(task),
         run_hooks=run_hooks(),
         timeout=None if timeout is None else timeout.total_seconds(),

@@ -80,6 +80,15 @@ class BaseStore:
         with transaction.atomic(using=self.alias):
             yield
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Run a block in a transaction that may write from its first statement on, whatever it reads before."""
+        with self.transaction():
+            yield
+
+    def pin(self) -> None:
+        """Make the open transaction, on a connection that ``prepare`` has not seen, fit for a worker's statements."""
+
     def transaction_depth(self) -> int:
         """Return how many blocks of a transaction are open on the calling thread's connection."""
         connection = self.connection

@@ -27,7 +27,7 @@ from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .listening import NotifyingStore
 from .reap import Lanes
-from .session import Ids, PooledSession, Session
+from .session import PIN_PLANS, Ids, PooledSession, Session
 from .settle import result_of
 from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
 
@@ -159,6 +159,11 @@ class PostgresStore(NotifyingStore):
             "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
         )[0][0]
         return limit
+
+    def pin(self) -> None:
+        """Pin the plans up to the end of the transaction. Its waits are the project's own affair."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(PIN_PLANS)
 
     def prepare(self) -> bool:
         """Connect if need be, and pin the plans of each new connection."""

@@ -15,13 +15,16 @@ from psycopg.types.datetime import TimestamptzBinaryLoader
 
 # READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a race would raise instead
 # of seeing the next job.
-PINNED = {
+PLANS = {
     "enable_seqscan": "off",
     "enable_sort": "off",
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
+}
+PINNED = {
+    **PLANS,
     # A row or table that somebody holds must not hold up the worker's other work, nor its end.
     "lock_timeout": "'1s'",
     "statement_timeout": "'30s'",
@@ -29,6 +32,7 @@ PINNED = {
 PIN_SESSION = "; ".join(
     f"SET {name} = {value}" for name, value in {**PINNED, "default_transaction_isolation": "'read committed'"}.items()
 )
+PIN_PLANS = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PLANS.items())
 PIN_TRANSACTION = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PINNED.items())
 
 

@@ -161,6 +161,18 @@ class Settling(Flowing):
         pairs = claims.intersection(failed.values_list("job_id", "lease_id"))
         return {*finished, *(job_id for job_id, _ in pairs)}
 
+    def is_completed(self, job: ClaimedJob, worker: str) -> bool:
+        """
+        Whether ``worker`` completed ``job`` under its lease, for one that did not hear of its own commit.
+
+        No row may be kept of that. While the lease holds, nobody else can have taken the job from under it.
+        """
+        if FinishedJob.objects.using(self.alias).filter(pk=job.id, worker=worker).exists():
+            return True
+        if Job.objects.using(self.alias).filter(pk=job.id, lease=job.lease_id).exists():
+            return False
+        return Lease.objects.using(self.alias).filter(pk=job.lease_id, expires_at__gt=self.clock()).exists()
+
     def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
         """Return how often, and since when, this attempt was put off for want of its task."""
         # An earlier job of the same id may have left failures, and has used up its own patience.

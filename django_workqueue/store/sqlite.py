@@ -8,6 +8,7 @@ does. A list of ids travels as one JSON text, of any length and without a statem
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -61,6 +62,20 @@ class SqliteStore(OrmStore):
         """Begin every transaction of a worker as a writer: one that reads first cannot be upgraded under contention."""
         self.connection.transaction_mode = "IMMEDIATE"  # type: ignore[attr-defined]
         return super().prepare()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Begin as a writer, on a connection that is the project's own, and leave it as it was."""
+        connection: Any = self.connection
+        # Connecting sets the mode that the project chose.
+        connection.ensure_connection()
+        usual = connection.transaction_mode
+        connection.transaction_mode = "IMMEDIATE"
+        try:
+            with self.transaction():
+                yield
+        finally:
+            connection.transaction_mode = usual
 
     def insert(self, jobs: Sequence[Job], *, given_ids: frozenset[UUID] = frozenset()) -> list[Stored]:
         """Store ``jobs`` stamped by the process's clock, to the microsecond. See Enqueueing.insert."""

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from ..domain.encoding import decode
 from ..domain.limits import Hold
-from ..domain.outcomes import Bury, Cancel, ClaimedJob, Failed, Succeeded
+from ..domain.outcomes import Bury, Cancel, ClaimedJob, Failed, Settlement, Succeeded
 from ..exceptions import LeaseLostError
 from ..lifecycle import claim as claiming
 from ..lifecycle import settle as settling
@@ -165,12 +165,19 @@ class _Drainer:
 
     def _settle(self, job: ClaimedJob, attempted: Attempted) -> Attempt:
         settlement = attempted.settlement
+        committed = settlement.committed
+        if committed is not None and settling.was_committed(self._store, settlement, worker=self._worker):
+            settling.acknowledge(self._store, settlement, worker=self._worker, last=True)
+            return self._done(settlement, committed)
         if isinstance(settlement.outcome, Succeeded):
             if settling.complete(self._store, job.lease_id, [settlement], worker=self._worker, last=True):
                 return self._refused(job)
-            self._tally.add_done([settlement])
-            return _attempt(job, "succeeded", result=decode(settlement.outcome.result, object))
+            return self._done(settlement, settlement.outcome)
         return self._fail(job, attempted)
+
+    def _done(self, settlement: Settlement, success: Succeeded) -> Attempt:
+        self._tally.add_done([settlement])
+        return _attempt(settlement.job, "succeeded", result=decode(success.result, object))
 
     def _fail(self, job: ClaimedJob, attempted: Attempted) -> Attempt:
         decision = settling.fail(self._store, attempted.settlement, worker=self._worker, last=True)

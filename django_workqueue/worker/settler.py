@@ -52,11 +52,13 @@ class Settler:
         self._on_started = on_started
         self._leases: dict[int, dict[UUID, Settlement]] = defaultdict(dict)
         self._freed: set[LimitedKey] = set()
+        # Of atomic tasks, which recorded their success themselves.
+        self._recorded: dict[UUID, Settlement] = {}
         self._may_be_settled = False
 
     def __len__(self) -> int:
-        """Return the number of leases with unwritten outcomes."""
-        return len(self._leases)
+        """Return the number of leases with unwritten outcomes, and of outcomes that are to be taken note of."""
+        return len(self._leases) + len(self._recorded)
 
     def distrust(self) -> None:
         """Note that the connection broke: what was being written may be recorded without our knowing."""
@@ -83,7 +85,14 @@ class Settler:
         outcomes = self._board.outcomes()
         self._pace.ran(*[settlement.outcome.run_seconds for settlement in outcomes])
         for settlement in outcomes:
-            self._keep(settlement)
+            if settlement.committed is None:
+                self._keep(settlement)
+            else:
+                self._recorded[settlement.job.id] = settlement
+        for settlement in list(self._recorded.values()):
+            if not self._try(partial(self._acknowledge, settlement), [settlement]):
+                self._held.spoil(settlement.job.lease_id)
+                self._let_go(settlement.job)
         if self._may_be_settled and self._leases:
             self._skip_recorded()
         for lease_id, settlements in list(self._leases.items()):
@@ -153,6 +162,24 @@ class Settler:
         self._tally.add_done([each for each in done if each.job not in refused] if refused else done)
         for job in refused:
             self._refuse(job)
+
+    def _acknowledge(self, settlement: Settlement) -> None:
+        """Take note of a success that its own transaction recorded; one that it did not is a failure like others."""
+        job = settlement.job
+        if not settling.was_committed(self._store, settlement, worker=self._worker):
+            del self._recorded[job.id]
+            self._keep(settlement._replace(committed=None))
+            return
+        with self._held.closing(job.lease_id, [job.id]) as last:
+            settling.acknowledge(self._store, settlement, worker=self._worker, last=last)
+            self._let_go(job)
+        self._tally.add_done([settlement])
+        if job.concurrency_key is not None:
+            self._freed.add((job.queue, job.tenant, job.concurrency_key))
+
+    def _let_go(self, job: ClaimedJob) -> None:
+        del self._recorded[job.id]
+        self._held.settled(job.lease_id, [job.id])
 
     def _fail(self, settlement: Settlement) -> None:
         job = settlement.job

@@ -2,9 +2,10 @@
 ``python -m tests.acceptance.disguises NAME[,NAME] runworkers ...``: a worker with one part of its world replaced.
 
 ``clock=SECONDS`` shifts what the process takes for the time of day, ``twin`` gives it the host name and process id of
-every other twin, ``quick-probe`` lets its listener check the connection after one second, and ``sick-heartbeat`` and
-``sick-maintenance`` end that thread by an error of its own. ``plug=NUMBER`` kills the process before that statement of
-the first settlement of a workflow's member.
+every other twin, ``die-before-commit`` kills it when an atomic job is about to be committed, ``quick-probe`` lets its
+listener check the connection after one second, and ``sick-heartbeat`` and ``sick-maintenance`` end that thread by an
+error of its own. ``plug=NUMBER`` kills the process before that statement of the first settlement of a workflow's
+member.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from django.core.management import execute_from_command_line
 # Workers import models, which need the apps.
 django.setup()
 
+from django_workqueue.lifecycle import run  # noqa: E402
 from django_workqueue.store import settle  # noqa: E402
 from django_workqueue.worker import heartbeat, listener, maintenance  # noqa: E402
 
@@ -72,6 +74,17 @@ def pull_the_plug(number):
     settle.Settling.complete_members = complete_members
 
 
+def die_before_commit():
+    """Kill the process when a success is recorded in the body's own transaction, just before its commit."""
+    real = run.complete_within
+
+    def complete_and_die(*args, **options):
+        real(*args, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    run.complete_within = complete_and_die
+
+
 def put_on(disguise):
     """Put on one disguise by its name."""
     name, _, value = disguise.partition("=")
@@ -80,6 +93,8 @@ def put_on(disguise):
             shift_clock(value)
         case "twin":
             look_like_a_twin()
+        case "die-before-commit":
+            die_before_commit()
         case "quick-probe":
             probe_quickly()
         case "sick-heartbeat":

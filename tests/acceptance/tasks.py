@@ -118,6 +118,17 @@ def leave_orphan(context):
     subprocess.run(["/bin/sh", "-c", "sleep 0.2 &"], check=True)
 
 
+@task(takes_context=True, atomic=True)
+def add_group(context, gate=""):
+    """Write a row and enqueue a job, wait for the gate, and commit all of it with the success."""
+    start(context)
+    Group.objects.create(name=f"attempt {context.attempt}")
+    record.enqueue(f"after attempt {context.attempt}")
+    if gate:
+        worker_diary().pass_gate(gate, context.attempt)
+    return context.attempt
+
+
 @task(takes_context=True)
 def read_back(context, token):
     """Return what the database answers to a question that only this job asks."""

@@ -186,3 +186,28 @@ def takes(value):
     """Take an argument and show what has become of it."""
     done.append(value)
     return repr(value)
+
+
+@task(atomic=True)
+def add_group_atomically(name, error=""):
+    """Write a row and enqueue a job in the transaction of the success."""
+    Group.objects.create(name=name)
+    note.enqueue(name)
+    transaction.on_commit(lambda: done.append("committed"))
+    if error:
+        raise BrokenError(error)
+    return name
+
+
+@task(takes_context=True)
+def remember_once(context: JobContext, value):
+    """Remember a value once for the job, and fail in the first attempt."""
+    kept = context.once("remember", _remember, value)
+    if not context.is_retry:
+        raise BrokenError("the first attempt")
+    return kept
+
+
+def _remember(value):
+    done.append(value)
+    return value

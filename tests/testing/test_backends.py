@@ -415,3 +415,23 @@ def test_backends_for_tests_are_no_fault_of_the_settings(settings, mode):
     settings.TASKS = mode
 
     assert [message.id for message in run_checks() if message.id.startswith("django_workqueue")] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("error", ["", "no paper"])
+def test_immediate_atomic_task_commits_all_or_nothing(immediate, error):
+    """There is no job to complete, and the body is a transaction all the same."""
+    result = tasks.add_group_atomically.enqueue("a", error=error)
+
+    assert (result.status, Group.objects.count()) == (
+        (TaskResultStatus.FAILED, 0) if error else (TaskResultStatus.SUCCESSFUL, 1)
+    )
+
+
+@pytest.mark.django_db
+def test_immediate_task_has_its_steps(immediate, done):
+    """They are on record as those of a queued one."""
+    result = tasks.remember_once.enqueue("a")
+
+    assert result.errors[0].exception_class_path.endswith("BrokenError")
+    assert done == ["a"]

@@ -434,3 +434,37 @@ def test_context_tells_what_a_worker_tells(workqueue):
         "status": "RUNNING",
         "worker_ids": 1,
     }
+
+
+# -- steps and atomic tasks --------------------------------------------------------------------------------------------
+
+
+def test_step_is_done_once_in_a_drain(workqueue, done):
+    """Inside the test's own transaction, which is not the body's."""
+    tasks.remember_once.enqueue("a")
+    attempts = workqueue.drain(raise_errors=False, until=3600)
+
+    assert endings(attempts) == ["retry", "succeeded"]
+    assert (done, attempts[1].result) == (["a"], "a")
+
+
+def test_atomic_task_is_completed_by_its_own_transaction(workqueue, done):
+    """What it enqueued runs after it, and callbacks are called as after a commit."""
+    tasks.add_group_atomically.enqueue("a")
+    attempts = workqueue.drain()
+
+    assert [(attempt.ending, attempt.result) for attempt in attempts] == [("succeeded", "a")] * 2
+    assert done == ["committed", "a"]
+    assert FinishedJob.objects.count() == 2
+    assert Group.objects.get().name == "a"
+
+
+def test_atomic_task_that_fails_leaves_nothing(workqueue, done):
+    """The test's own transaction goes on."""
+    tasks.add_group_atomically.enqueue("a", error="no paper")
+    attempts = workqueue.drain(raise_errors=False)
+
+    assert endings(attempts) == ["retry"]
+    assert not Group.objects.exists()
+    assert done == []
+    assert Job.objects.count() == 1
