@@ -107,11 +107,8 @@ def test_every_option_of_a_task_is_documented():
 
     assert set(first_cells(section(page, "task"))) == decorator_options()
     assert set(first_cells(section(page, "WorkTask"))) == of_one_job
-    assert (
-        using
-        == decorator_options() - {"takes_context", "reject_on", "backoff", "timeout", "retention", "schedule"}
-        | of_one_job
-    )
+    of_the_task = {"takes_context", "atomic", "reject_on", "backoff", "timeout", "retention", "schedule"}
+    assert using == decorator_options() - of_the_task | of_one_job
 
 
 @pytest.mark.parametrize(("heading", "owner"), [("Call", Call), ("BackoffPolicy", BackoffPolicy)])
