@@ -90,7 +90,7 @@ def test_using_adds_to_the_metadata():
 
 def test_using_takes_every_option_that_a_call_may_vary():
     """What a job stores can be set for one job; the rest is read from the declared task, and refused here."""
-    of_the_task = {"func", "takes_context", "reject_on", "backoff", "timeout", "retention"}
+    of_the_task = {"func", "takes_context", "atomic", "reject_on", "backoff", "timeout", "retention"}
     fields = set(WorkTask.__dataclass_fields__) - of_the_task
 
     assert set(inspect.signature(WorkTask.using).parameters) - {"self"} == fields

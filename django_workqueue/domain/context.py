@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from ..exceptions import JobCancelledError
@@ -19,6 +19,7 @@ SCHEDULE, SCHEDULED_FOR = "_schedule", "_scheduled_for"
 """Keys of the metadata that a schedule gives its jobs: its name, and the firing that they stand for."""
 
 
+@runtime_checkable
 class Ledger(Protocol):
     """What remembers the steps of a job. See JobContext.once."""
 
