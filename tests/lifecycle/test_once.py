@@ -18,6 +18,7 @@ from django_workqueue import (
     StepInFlightError,
     StepUnknownError,
 )
+from django_workqueue.domain.link import NoLink
 from django_workqueue.domain.states import StepState
 from django_workqueue.lifecycle.once import Ledger
 from django_workqueue.lifecycle.run import _context
@@ -57,7 +58,8 @@ class Vendor:
 
 def context_of(store, job):
     """Return the context that an attempt's body is given."""
-    return _context(job, {}, lambda: None, Ledger(store, job, "worker-1", depth=store.transaction_depth()))
+    ledger = Ledger(store, job, "worker-1", depth=store.transaction_depth())
+    return _context(job, {}, lambda: None, ledger, NoLink())
 
 
 @pytest.fixture
