@@ -233,3 +233,8 @@ def _add_group(name):
 
 def _raise_after(name):
     raise OutOfPaperError(name)
+
+
+@task(dedupe_key="mine", dedupe_until="start", dedupe_ttl=60)
+def keyed_for_a_while():
+    """Do nothing; its key is free while it runs, and after a minute."""

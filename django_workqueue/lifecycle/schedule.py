@@ -8,7 +8,7 @@ next by a compare-and-set, so that each firing is enqueued once; who dies before
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from django.db import DatabaseError, InterfaceError
 from ..domain.clock import aware, stored
 from ..domain.context import SCHEDULE, SCHEDULED_FOR
 from ..domain.registry import check_fit, resolve
-from ..domain.schedules import check_policies, due_firings
+from ..domain.schedules import MOST_CAUGHT_UP, check_policies, due_firings
 from ..domain.states import JobState, Overlap
 from ..exceptions import (
     ArgumentsDoNotFitError,
@@ -40,7 +40,6 @@ UNUSABLE = (InvalidScheduleError, InvalidJobError, PayloadError)
 """What is wrong with a schedule itself, whichever code runs."""
 UNKNOWN_HERE = (TaskNotRegisteredError, ArgumentsDoNotFitError)
 """What may only be this process's code, which may be older or newer than that of the worker that runs the job."""
-
 
 PAGE = 1000
 """Schedules looked through in one review."""
@@ -78,7 +77,7 @@ def tick(store: Store) -> Ticked:
             if store.is_unavailable(error):
                 raise
             logger.warning("Schedule %d could not fire (%s); it is tried again.", pk, type(error).__name__)
-    if due and lanes:
+    if lanes:
         return Ticked(lanes, timedelta())
     return Ticked(lanes, min((max(each.wait, timedelta()) for each in upcoming), default=None))
 
@@ -131,13 +130,11 @@ def request_of(row: Schedule, firing: datetime) -> JobRequest:
         request = request_for(resolve(row.task), args, kwargs, dedupe_key=plain.dedupe_key)
     except UNKNOWN_HERE:
         request = plain
-    return request._replace(
-        queue=row.queue,
-        tenant=row.tenant,
-        priority=row.priority,
-        dedupe_until="finish" if plain.dedupe_key else request.dedupe_until,
-        marks={SCHEDULE: row.name, SCHEDULED_FOR: aware(firing).isoformat()},
-    )
+    if plain.dedupe_key:
+        # The key is the schedule's, and so is what it covers: the job until it has ended, however long that takes.
+        request = request._replace(dedupe_until="finish", dedupe_ttl=None)
+    marks = {SCHEDULE: row.name, SCHEDULED_FOR: aware(firing).isoformat()}
+    return request._replace(queue=row.queue, tenant=row.tenant, priority=row.priority, marks=marks)
 
 
 def _plain(row: Schedule, args: list[Any], kwargs: dict[str, Any]) -> JobRequest:
@@ -184,7 +181,9 @@ def _do(store: Store, pk: int, act: Callable[[Store, Schedule], Lanes]) -> Lanes
 
 def _plan_anew(store: Store, row: Schedule) -> Lanes:
     if _is_outdated(row):
-        store.move_schedule(row, planned(row, store.now()))
+        columns = planned(row, store.now())
+        if store.move_schedule(row, columns) and columns["fault"]:
+            _complain(row, columns["fault"])
     return set()
 
 
@@ -235,10 +234,24 @@ def _flag(store: Store, pk: int, fault: str) -> None:
     with store.transaction():
         row = store.hold_schedule(pk)
         if row is not None and store.move_schedule(row, {"fault": fault, "next_at": None}):
-            logger.error("Schedule %r is passed over: %s", row.name, fault, extra={"schedule": row.name})
+            _complain(row, fault)
 
 
-def _tell(row: Schedule, firings: Iterable[datetime], made: list[datetime]) -> None:
+def _complain(row: Schedule, fault: str) -> None:
+    logger.error("Schedule %r is passed over: %s", row.name, fault, extra={"schedule": row.name})
+
+
+def _tell(row: Schedule, firings: Sequence[datetime], made: list[datetime]) -> None:
+    """Log what became of each firing, and of those that are not even among them."""
+    if not firings:
+        logger.info("Schedule %r: what it missed is skipped.", row.name, extra={"schedule": row.name})
+    if len(firings) == MOST_CAUGHT_UP:
+        logger.warning(
+            "Schedule %r missed more than %d firings; the last ones are made up for.",
+            row.name,
+            MOST_CAUGHT_UP - 1,
+            extra={"schedule": row.name},
+        )
     for firing in firings:
         words = "was enqueued" if firing in made else "is skipped, as the job of an earlier one is still live"
         logger.info("Schedule %r: the firing of %s %s.", row.name, firing, words, extra={"schedule": row.name})

@@ -263,6 +263,16 @@ def test_firing_is_skipped_while_the_last_one_is_live(store, caplog):
     assert Schedule.objects.get().last_at > first
 
 
+def test_schedule_s_key_covers_its_job_to_the_end(store):
+    """A task's own key may be free sooner; the schedule must not start a second run beside the first."""
+    row = plan(store, task="tests.samples.keyed_for_a_while", args="[]")
+    let_due(row)
+    tick(store)
+
+    job = Job.objects.get()
+    assert (job.dedupe_key, job.dedupe_until_start, job.dedupe_expires_at) == (f"schedule:{row.name}", False, None)
+
+
 def test_firings_may_overlap_where_that_is_allowed(store):
     """The choice of whoever makes the schedule."""
     row = plan(store, overlap="allow")
@@ -369,12 +379,14 @@ def test_bad_row_is_flagged_and_passed_over(store, bad, caplog):
     Schedule.objects.filter(pk=broken.pk).update(**bad)
     let_due(broken)
     let_due(good)
-    with caplog.at_level(logging.CRITICAL):
+    with caplog.at_level(logging.ERROR):
         review(store)
-
-        assert ticked(store) == 1
+        ticked(store)
 
     assert Job.objects.get().decoded_metadata[SCHEDULE] == good.name
+    assert [record.getMessage().partition(" is passed over: ")[0] for record in caplog.records] == [
+        f"Schedule {broken.name!r}"
+    ]
     flagged = Schedule.objects.get(pk=broken.pk)
     assert flagged.fault
     assert flagged.next_at is None
