@@ -10,6 +10,7 @@ from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -29,7 +30,7 @@ PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
 WHAT: Fieldset = (gettext_lazy("What"), {"fields": ("task", "shown_args", "shown_kwargs")})
 WHERE: Fieldset = (
     gettext_lazy("Where"),
-    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_key", "shown_metadata")},
+    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_key", "shown_workflow", "shown_metadata")},
 )
 
 
@@ -57,6 +58,14 @@ class JobColumnsMixin(ReadOnlyMixin):
     def shown_key(self, row: JobColumns) -> str:
         """Show the key by which others may know the job: log records carry it."""
         return idempotency_key(row.tenant, row.pk)
+
+    @admin.display(description=gettext_lazy("workflow"))
+    def shown_workflow(self, row: JobColumns) -> str:
+        """Show a link to the workflow that the job is a member of."""
+        if row.workflow is None:
+            return "-"
+        url = reverse("admin:django_workqueue_workflow_change", args=(row.workflow,), current_app=self.admin_site.name)
+        return format_html('<a href="{}">{}</a>', url, row.workflow)
 
     @admin.display(description=gettext_lazy("attempts"))
     def tries(self, row: JobColumns) -> str:

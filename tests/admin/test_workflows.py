@@ -62,6 +62,15 @@ def test_member_leads_to_where_its_job_is(viewer):
     assert response.redirect_chain[-1][0] == page("deadletter", handle.members[0].id)
 
 
+def test_job_leads_to_its_workflow(viewer):
+    """And a job that stands alone says nothing of one."""
+    handle = chain(tasks.say.signature()).enqueue()
+    alone = tasks.say.enqueue()
+
+    assert page("workflow", handle.id) in text(viewer.get(page("job", handle.members[0].id)))
+    assert "/workflow/0" not in text(viewer.get(page("job", alone.id)))
+
+
 def test_large_workflow_has_a_bounded_page(viewer, monkeypatch, django_assert_max_num_queries):
     """However many members: some of them by one statement."""
     monkeypatch.setattr(workflows, "SHOWN", 10)
