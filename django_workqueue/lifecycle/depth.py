@@ -36,6 +36,12 @@ def insert_within_depth(store: Store, jobs: Sequence[Job], given: frozenset[UUID
     return stored
 
 
+def refuse_excess(store: Store, jobs: Sequence[Job]) -> None:
+    """Raise QueueFullError when these new jobs, which are all to be stored, are more than the tenants may have."""
+    if full := _first_full(store, jobs):
+        raise full
+
+
 def _first_full(store: Store, jobs: Sequence[Job], *, stored: bool = False) -> QueueFullError | None:
     """Return the refusal of the first lane that would have, or has by now, more waiting jobs than it may."""
     settings = get_settings()

@@ -18,6 +18,7 @@ from ..models import Job, Workflow, WorkflowMember
 from ..store import store_for
 from ..store.workflows import end, plan_of
 from .cancel import cancel as cancel_one
+from .depth import refuse_excess
 from .enqueue import JobRequest, build
 from .limits import admit_on_commit, keys_of
 from .wake import wake
@@ -53,15 +54,16 @@ def enqueue(
     given = {node.position: text for node, text in progress.started}
     with store.reachable("enqueue"):
         now = store.now()
-        workflow = _workflow(title, tenant, retention, now)
-        jobs = _jobs(nodes, given, workflow)
-        workflow.size = len(jobs)
-        workflow.on_error = "" if on_error is None else _plan(on_error, now)
+    workflow = _workflow(title, tenant, retention, now)
+    jobs = _jobs(nodes, given, workflow)
+    workflow.size = len(jobs)
+    workflow.on_error = "" if on_error is None else _plan(on_error, now)
     if progress.result is not None:
         workflow.result = progress.result
         end(workflow, WorkflowState.SUCCEEDED, now)
     members = [_member(workflow.pk, node, jobs.get(node.position), now) for node in nodes]
     started = [_started(jobs[node.position], node, given[node.position], workflow) for node, _ in progress.started]
+    refuse_excess(store, started)
     store.insert_workflow(workflow, members, started)
     wake(store, ready_lanes(started))
     admit_on_commit(store, keys_of(started))

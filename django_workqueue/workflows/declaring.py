@@ -218,6 +218,11 @@ def _check(task: AnyTask) -> None:
 def _link(placed: _Placed, *, has_input: bool) -> flowing.Link:
     signature, travel = placed
     takes_input = has_input and signature.takes_previous
+    if takes_input and callable(getattr(signature.task, "concurrency_key", None)):
+        raise InvalidJobError(
+            f"The concurrency_key of {signature.task.module_path} depends on its arguments, and the first of them is "
+            "a result that is not there yet. Give the key by using(concurrency_key=...)."
+        )
     fitted = (None, *signature.args) if takes_input else signature.args
     request = request_for(signature.task, fitted, signature.kwargs)
     return flowing.Link(

@@ -58,3 +58,9 @@ def keyed():
 def no_input():
     """Have no parameter for a result."""
     return "ran"
+
+
+@task(concurrency_key=lambda place: f"place-{place}", concurrency_limit=1)
+def limited(place):
+    """Run one at a time for each place."""
+    return f"limited {place}"

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db import transaction
+from django.test import override_settings
 
 from django_workqueue import (
     ArgumentsDoNotFitError,
@@ -17,6 +18,7 @@ from django_workqueue import (
     get_workflow,
     group,
 )
+from django_workqueue.exceptions import QueueFullError
 from django_workqueue.lifecycle import operate
 from django_workqueue.models import DeadLetter, FinishedJob, Job, Workflow, WorkflowMember
 from django_workqueue.testing import advance, drain
@@ -152,6 +154,26 @@ def test_member_with_a_dedupe_key_is_refused():
         chain(tasks.keyed.signature()).enqueue()
     with pytest.raises(InvalidJobError, match="dedupe_key"):
         group(tasks.say.signature().using(dedupe_key="a")).enqueue()
+
+
+def test_key_that_depends_on_a_result_is_refused():
+    """Nobody knows it when the workflow is enqueued, and it would be worked out from the wrong arguments."""
+    with pytest.raises(InvalidJobError, match="concurrency_key"):
+        chain(tasks.say.signature("a"), tasks.limited.signature()).enqueue()
+
+    told = tasks.limited.signature().using(concurrency_key="printer", concurrency_limit=1)
+    assert run(chain(tasks.say.signature("a"), told)).result == "limited ['a']"
+    assert run(chain(tasks.limited.signature("a"))).result == "limited a"
+
+
+@override_settings(WORKQUEUE={"TENANT_DEPTH": 3})
+def test_tenant_with_a_full_queue_starts_no_workflow():
+    """What can start at once is what counts; what follows was accepted with it."""
+    with pytest.raises(QueueFullError):
+        group(tasks.say.signature() for _ in range(4)).enqueue()
+    assert not Workflow.objects.exists()
+
+    assert run(chain(*[tasks.say.signature()] * 6)).status == "succeeded"
 
 
 def test_chain_without_links_is_refused():
