@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from ..domain.limits import LimitedKey, Window
 from ..domain.states import JobState
@@ -44,7 +44,9 @@ class Limiting(Pausing):
 
         Everything read inside is read after the row was had, and sees what the one before has done.
         """
+        outermost = not self.connection.in_atomic_block
         with self.transaction():
+            self._fit(outermost=outermost)
             yield self._lock_queue(queue) or self._lock_new_queue(queue)
 
     def leased_tenants(self, queue: str) -> Counter[str]:
@@ -95,6 +97,9 @@ class Limiting(Pausing):
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
+    def _fit(self, *, outermost: bool) -> None:
+        """Make a transaction that was just begun fit for counting under a lock, also on a connection of the project."""
+
     def _lock_queue(self, name: str) -> Queue | None:
         rows = Queue.objects.using(self.alias).filter(pk=name)
         if self.connection.features.has_select_for_update:
@@ -133,11 +138,14 @@ class Limiting(Pausing):
 
     def _next_blocked(self, after: LimitedKey) -> LimitedKey | None:
         queue, tenant, key = after
-        behind = Q(queue__gt=queue) | Q(queue=queue, tenant__gt=tenant)
-        behind |= Q(queue=queue, tenant=tenant, concurrency_key__gt=key)
         columns = ("queue", "tenant", "concurrency_key")
-        blocked = self._blocked(Job.objects.using(self.alias).filter(behind, queue__gte=queue))
-        return blocked.order_by(*columns).values_list(*columns).first()
+        blocked = self._blocked(Job.objects.using(self.alias).all()).order_by(*columns).values_list(*columns)
+        # One after the other: a condition for all three would be met by a walk through all that lies before.
+        return (
+            blocked.filter(queue=queue, tenant=tenant, concurrency_key__gt=key).first()
+            or blocked.filter(queue=queue, tenant__gt=tenant).first()
+            or blocked.filter(queue__gt=queue).first()
+        )
 
     def _of_key(self, key: LimitedKey) -> QuerySet[Job]:
         queue, tenant, name = key

@@ -9,7 +9,7 @@ against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,13 +18,16 @@ from django.conf import settings
 from django.db.models.expressions import Expression
 from django.db.models.functions import Now
 
+from ..domain.limits import LimitedKey
 from ..domain.outcomes import ClaimedJob, Settlement
 from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
+from .admission import ADMIT, BLOCKED_KEYS
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
+from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
 from .listening import NotifyingStore
 from .reap import Lanes
 from .session import PIN_PLANS, Ids, PooledSession, Session
@@ -258,6 +261,27 @@ class PostgresStore(NotifyingStore):
         """See Reaping.next_due."""
         rows = self._rows(NEXT_DUE)
         return timedelta(seconds=rows[0][0]) if rows else None
+
+    def blocked_keys(self, *, after: LimitedKey = FIRST_KEY, limit: int = KEYS_AT_ONCE) -> list[BlockedKey]:
+        """See Limiting.blocked_keys. One statement."""
+        queue, tenant, key = after
+        rows = self._rows(BLOCKED_KEYS, {"queue": queue, "tenant": tenant, "key": key, "limit": limit})
+        return [BlockedKey((queue, tenant, key), has_room) for queue, tenant, key, has_room in rows]
+
+    def _fit(self, *, outermost: bool) -> None:
+        """See Limiting._fit. A worker's own session is fit already."""
+        if self._session is not None and self._session.is_of(self.connection):
+            return
+        # Under a stricter level the count would see what was there before the lock was had.
+        level = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; " if outermost else ""
+        with self.connection.cursor() as cursor:
+            cursor.execute(level + PIN_PLANS)
+
+    def _admit(self, queue: str, pairs: Collection[tuple[str, str]], paused: Collection[str]) -> set[str]:
+        """See Limiting._admit. One statement."""
+        tenants, keys = map(list, zip(*pairs, strict=True))
+        parameters = {"queue": queue, "tenants": tenants, "keys": keys, "paused": list(paused)}
+        return {tenant for (tenant,) in self._rows(ADMIT, parameters)}
 
     def _oldest_age(self, queue: str) -> float:
         """See Watching._oldest_age. One statement."""

@@ -36,6 +36,14 @@ def nap(context, seconds, note=""):
 
 
 @task(takes_context=True)
+def occupy(context, seconds):
+    """Run for a while, and leave a trace of the beginning and of the end."""
+    start(context)
+    time.sleep(seconds)
+    worker_diary().write("end", str(context.job_id), context.attempt)
+
+
+@task(takes_context=True)
 def hold(context, gate="gate", error=""):
     """Run until the test opens the gate, then return the attempt's number, or raise ``error``."""
     start(context)

@@ -72,6 +72,23 @@ def test_next_look_is_when_the_next_job_is_due(janitor, monkeypatch):
     assert 3000 < janitor.thread._promote() <= 3600
 
 
+# -- blocked and parked jobs -------------------------------------------------------------------------------------------
+
+
+def test_missed_slot_is_given_away_and_the_dispatcher_hears_of_it(janitor):
+    """Whoever freed it may have been killed before it asked for admission. Without such jobs a look is seldom."""
+    assert janitor.thread._let_go() == module.WITHHELD_SECONDS
+    JobFactory.create_batch(2, state=JobState.BLOCKED, concurrency_key="k", concurrency_limit=1, tenant="acme")
+
+    assert janitor.thread._let_go() == module.PROMOTE_SECONDS
+
+    assert sorted(Job.objects.values_list("state", flat=True)) == ["blocked", "ready"]
+    assert list(janitor.news.returned) == [("default", "acme")]
+    assert janitor.wakes == [1]
+    assert janitor.thread._let_go() == module.PROMOTE_SECONDS
+    assert janitor.wakes == [1]
+
+
 # -- reap --------------------------------------------------------------------------------------------------------------
 
 
