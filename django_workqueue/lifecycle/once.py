@@ -58,13 +58,11 @@ class Ledger:
         on_unknown: OnUnknown,
     ) -> Any:
         """See JobContext.once."""
-        if inspect.iscoroutinefunction(fn):
-            raise InvalidStepError(f"Step {step!r} is a coroutine function. Await context.aonce() with it.")
         begun = self._begin(step, fn, args, kwargs, on_unknown)
         if begun.state == StepState.DONE:
             return decode(begun.outcome, object)
         try:
-            value = fn(*args, **kwargs)
+            value = _finished(fn(*args, **kwargs), step)
         except BaseException as error:
             self._failed(begun, error)
             raise
@@ -86,6 +84,8 @@ class Ledger:
         try:
             called = fn if inspect.iscoroutinefunction(fn) else sync_to_async(fn)
             value = await called(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = await value
         except BaseException as error:
             await sync_to_async(self._failed)(begun, error)
             raise
@@ -212,6 +212,15 @@ class Ledger:
 
     def _fields(self, step: Step) -> dict[str, Any]:
         return job_fields(self._job) | {"step": step.name, "step_key": step.key}
+
+
+def _finished(value: Any, step: str) -> Any:
+    """Return ``value``, unless its making was only the beginning: of a coroutine nothing has happened yet."""
+    if not inspect.isawaitable(value):
+        return value
+    if inspect.iscoroutine(value):
+        value.close()
+    raise InvalidStepError(f"Step {step!r} is a coroutine. Await context.aonce() with its function.")
 
 
 def _named(step: Step) -> str:

@@ -9,8 +9,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import OperationalError, connection
 
-from django_workqueue import task
+from django_workqueue import chain, task
 from django_workqueue.domain.outcomes import Failed, Retry, Settlement, Succeeded
+from django_workqueue.domain.states import FailureKind
+from django_workqueue.exceptions import JobTimeoutError
 from django_workqueue.lifecycle import settle
 from django_workqueue.lifecycle.run import prepare, run
 from django_workqueue.models import Failure, FinishedJob, Job, Lease, Step
@@ -173,6 +175,55 @@ def test_commit_of_which_nothing_can_be_known_any_more_is_not_claimed(store):
 
     assert not settle.was_committed(store, settlement, worker="worker-1")
     assert settle.fail(store, settlement, worker="worker-1", last=True) is None
+
+
+class StruckAtTheEnd:
+    """A hold whose strike arrives just as the body has ended."""
+
+    def __init__(self) -> None:
+        self.let_go_at = []
+
+    def take(self, call):
+        """Begin."""
+
+    def let_go(self):
+        """End, and be struck the first time."""
+        self.let_go_at.append(connection.in_atomic_block)
+        if len(self.let_go_at) == 1:
+            raise JobTimeoutError
+
+
+def test_body_that_is_ended_from_outside_leaves_nothing(store):
+    """The strike arrives inside the transaction or not at all: the record and the commit are never struck."""
+    samples.add_group.enqueue("a", follow=True)
+    hold = StruckAtTheEnd()
+    call = prepare(claim_one(store), store, "worker-1")
+    settlement = contextvars.Context().run(run, call, hold=hold)
+
+    assert (settlement.outcome.kind, settlement.committed) == (FailureKind.TIMEOUT, None)
+    assert (groups(), Job.objects.count()) == ([], 1)
+    assert hold.let_go_at == [True, False]
+
+
+def test_next_member_of_a_workflow_starts_with_the_commit(store):
+    """The end of a link and the start of the next are one transaction, here that of the body."""
+    chain(samples.add_group.signature("a"), samples.add.signature("b")).enqueue()
+    settlement = attempt(store)
+
+    assert settlement.committed is settlement.outcome
+    [follower] = Job.objects.all()
+    assert (follower.task, follower.state) == ("tests.samples.add", "ready")
+
+
+def test_next_member_of_a_workflow_does_not_start_without_it(store):
+    """A lost lease takes its start back with the rest."""
+    chain(samples.add_group.signature("a"), samples.add.signature("b")).enqueue()
+    job = claim_one(store)
+    store.shift(31)
+    run_call(store, job)
+
+    assert not Job.objects.filter(task="tests.samples.add", state="ready").exists()
+    assert groups() == []
 
 
 def test_project_chooses_how_other_transactions_begin(store):

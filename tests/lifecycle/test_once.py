@@ -50,6 +50,10 @@ class Vendor:
             raise answer
         return answer
 
+    def begin_charge(self, amount):
+        """Make a coroutine that will charge."""
+        return self.acharge(amount)
+
     async def acharge(self, amount):
         """Do so for coroutines."""
         await asyncio.sleep(0)
@@ -342,18 +346,23 @@ def test_unknown_policy_is_refused(context):
         context.once("charge", Vendor().charge, 5, on_unknown="ignore")
 
 
-def test_coroutine_function_is_refused_by_the_plain_form(context):
-    """Its effect would happen after the record, or never."""
+@pytest.mark.parametrize("method", ["acharge", "begin_charge"])
+def test_coroutine_is_refused_by_the_plain_form(context, method):
+    """Nothing has happened by making it, so the step stays free."""
+    vendor = Vendor()
     with pytest.raises(InvalidStepError, match="aonce"):
-        context.once("charge", Vendor().acharge, 5)
+        context.once("charge", getattr(vendor, method), 5)
+
+    assert not Step.objects.exists()
+    assert vendor.charges == []
 
 
 # -- coroutines --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["charge", "acharge"])
+@pytest.mark.parametrize("method", ["charge", "acharge", "begin_charge"])
 def test_coroutines_have_their_form(store, job, context, method):
-    """For coroutine functions and for plain ones."""
+    """For coroutine functions and for plain ones, also those that make a coroutine."""
     vendor = Vendor()
     again = None
 

@@ -92,6 +92,20 @@ def test_lease_stays_for_the_others_that_it_covers(heard):
     assert (bench.tally.done, FinishedJob.objects.count(), Lease.objects.count()) == (3, 3, 0)
 
 
+def test_slot_of_its_concurrency_key_is_free_again():
+    """The next job of the key goes in the same round."""
+    for name in ("a", "b"):
+        samples.add_group.using(concurrency_key="one", concurrency_limit=1).enqueue(name)
+    bench = Bench(concurrency=2)
+    for _ in range(2):
+        bench.round()
+        hand_over(bench, *run_all(bench))
+    bench.round()
+
+    assert bench.tally.done == 2
+    assert not Job.objects.exists()
+
+
 @pytest.mark.parametrize("sample", [samples.add_group, samples.add_group_untraced])
 def test_commit_that_went_through_unheard_is_a_success(sample, heard):
     """It is looked up before anything is recorded."""

@@ -9,11 +9,11 @@ from ...domain.outcomes import Bury, ClaimedJob, Retry
 from ...domain.policies import BackoffPolicy
 from ...domain.states import DeathReason, Ending, FailureKind, JobState
 from ...models import Lease
-from .base import AT_ONCE, MOST_ATTEMPTS, ConformanceBase
+from .base import AT_ONCE, DAY, EXHAUSTED, MOST_ATTEMPTS, OTHER_QUEUE, ConformanceBase
 
 
 class SettlingConformance(ConformanceBase):
-    """Guarantees of ``complete``, ``fail``, ``recorded`` and ``put_off_since``."""
+    """Guarantees of ``complete``, ``fail``, ``recorded``, ``is_completed`` and ``put_off_since``."""
 
     # -- success -------------------------------------------------------------------------------------------------
 
@@ -214,6 +214,45 @@ class SettlingConformance(ConformanceBase):
 
         assert (self.live(now.pk).state, self.live(now.pk).lease_id) == (JobState.READY, None)
         assert (self.live(later.pk).state, self.live(later.pk).lease_id) == (JobState.SCHEDULED, None)
+
+    # -- success in a transaction of the body's own --------------------------------------------------------------
+
+    def test_completion_that_is_rolled_back_never_was(self) -> None:
+        """The job is as it was, under its lease, with all that was written beside it undone."""
+        job = self.enqueue()
+        claimed = self.claim_one()
+        with self.assertRaises(ZeroDivisionError), self.store.writing():
+            self.store.pin()
+            assert self.complete(claimed, last=False)
+            self.enqueue(queue=OTHER_QUEUE)
+            raise ZeroDivisionError
+
+        assert self.places(job.pk) == ["live"]
+        assert self.store.ready_queues() == []
+        assert self.complete(claimed)
+
+    def test_completion_of_which_the_answer_was_lost_is_found(self) -> None:
+        """By its row, or, where none is kept, by the lease that holds nothing any more."""
+        for retention in (DAY, timedelta()):
+            self.enqueue()
+            claimed = self.claim_one()
+            assert not self.store.is_completed(claimed, "worker-1")
+            self.complete(claimed, retention=retention, last=False)
+
+            assert self.store.is_completed(claimed, "worker-1")
+
+    def test_other_endings_are_not_taken_for_a_completion(self) -> None:
+        """Nor the success of another worker, who took the job over."""
+        self.enqueue_many(2)
+        ours, failed = self.claim_one(), self.claim_one()
+        self.fail_job(failed, EXHAUSTED)
+        self.lapse(ours)
+        theirs = self.claim_one("worker-2")
+
+        assert not self.store.is_completed(failed, "worker-1")
+        assert not self.store.is_completed(ours, "worker-1")
+        self.complete(theirs, retention=timedelta())
+        assert not self.store.is_completed(ours, "worker-1")
 
     def _put_off(self, job: ClaimedJob) -> tuple[int, datetime | None]:
         return self.store.put_off_since(job.id, job.attempts)
