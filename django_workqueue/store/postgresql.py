@@ -29,7 +29,7 @@ from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
 from .listening import NotifyingStore
-from .reap import Lanes
+from .reap import Lanes, Outlook
 from .session import PIN_PLANS, Ids, PooledSession, Session
 from .settle import result_of
 from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
@@ -137,6 +137,12 @@ RETURNING queue, tenant, concurrency_key
 NEXT_DUE = f"""
 SELECT extract(epoch FROM ready_at - statement_timestamp())::float8
 FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
+"""
+
+
+# By the primary key: for want of an index on the expiry the planner would take a scan, which is ruled out.
+OUTLOOK = f"""
+SELECT ({NEXT_DUE}), (SELECT true FROM {LEASE} WHERE expires_at <= statement_timestamp() ORDER BY id LIMIT 1)
 """
 
 
@@ -282,6 +288,11 @@ class PostgresStore(NotifyingStore):
         tenants, keys = map(list, zip(*pairs, strict=True))
         parameters = {"queue": queue, "tenants": tenants, "keys": keys, "paused": list(paused)}
         return {tenant for (tenant,) in self._rows(ADMIT, parameters)}
+
+    def outlook(self) -> Outlook:
+        """See Reaping.outlook. One statement."""
+        seconds, lapsed = self._rows(OUTLOOK)[0]
+        return Outlook(None if seconds is None else timedelta(seconds=seconds), bool(lapsed))
 
     def _oldest_age(self, queue: str) -> float:
         """See Watching._oldest_age. One statement."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Min, Q, QuerySet
@@ -38,6 +39,15 @@ class Lapse:
     kind: FailureKind
     cancel_requested: bool = False
     """Whether somebody wants the job no more."""
+
+
+class Outlook(NamedTuple):
+    """What there is to do besides running jobs."""
+
+    due: timedelta | None
+    """How long until the next scheduled job is due; None when there is none."""
+    lapsed: bool
+    """Whether there are lapsed leases."""
 
 
 Judge = Callable[[Lapse], Decision]
@@ -116,6 +126,10 @@ class Reaping(Limiting):
         """Return how long until the next scheduled job is due, by the database's clock; None when there is none."""
         due: datetime | None = self._scheduled().aggregate(due=Min("ready_at"))["due"]
         return None if due is None else due - self.now()
+
+    def outlook(self) -> Outlook:
+        """Look for both at once, ``next_due()`` and lapsed leases."""
+        return Outlook(self.next_due(), Lease.objects.using(self.alias).expired(self.clock()).exists())
 
     # -- steps ---------------------------------------------------------------------------------------------------
 

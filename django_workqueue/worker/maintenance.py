@@ -64,10 +64,11 @@ class Maintenance(WorkerThread):
         self._ended = ended
         self._timekeeper = Timekeeper(store)
         self._sweep = Sweep()
+        self._reaping = Chore("reap lapsed leases", self._reap)
         self._chores: Sequence[Chore] = (
             Chore("promote due jobs", self._promote),
             Chore("fire schedules", self._fire),
-            Chore("reap lapsed leases", self._reap),
+            self._reaping,
             Chore("let withheld jobs go", self._let_go),
             Chore("write statistics", self._flush),
             Chore("rescue orphans", self._rescue),
@@ -94,7 +95,7 @@ class Maintenance(WorkerThread):
         chore.due = time.monotonic() + wait
 
     def _promote(self) -> float:
-        due = self._store.next_due()
+        due = self._look()
         if due is None or due > timedelta():
             return PROMOTE_SECONDS if due is None else min(due.total_seconds(), PROMOTE_SECONDS)
         if lanes := self._store.promote():
@@ -105,6 +106,19 @@ class Maintenance(WorkerThread):
             return 0.0
         # Due, but in somebody's hands: another worker's for an instant, or a person's for an hour.
         return LOCKED_SECONDS
+
+    def _look(self) -> timedelta | None:
+        """
+        Return how long until the next job is due.
+
+        Where reaping comes next, one statement looks for lapsed leases too, and it is put off when there are none: an
+        idle worker asks as little as it can.
+        """
+        if self._reaping.due - time.monotonic() >= PROMOTE_SECONDS:
+            return self._store.next_due()
+        due, lapsed = self._store.outlook()
+        self._reaping.due = 0.0 if lapsed else time.monotonic() + get_settings().reap_interval.total_seconds()
+        return due
 
     def _fire(self) -> float:
         lanes, wait = self._timekeeper.look()

@@ -253,6 +253,14 @@ def test_promotion_of_nothing_is_one_descent(plans):
     assert plan.buffers <= 10
 
 
+def test_one_look_tells_of_due_jobs_and_of_lapsed_leases(plans):
+    """An idle worker asks it every few seconds: a descent, and the leases, which are few."""
+    [plan] = plans(lambda store: store.outlook())
+
+    assert_walks(plan, "dwq_job_scheduled", buffers=50)
+    assert plan.indexes(LEASE) == {LEASE_KEY}
+
+
 def test_next_due_time_is_the_head_of_the_index(plans):
     """No minimum over all of them."""
     [plan] = plans(lambda store: store.next_due())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 from django.db import OperationalError
@@ -103,6 +104,23 @@ def test_lapsed_work_is_put_back_and_the_dispatcher_hears_of_it(janitor, setting
     assert janitor.thread._reap() == 3.0
     assert list(janitor.news.returned) == [("default", "")]
     assert Queue.objects.get().reaped == 1
+
+
+def test_reaping_is_put_off_while_a_look_finds_nothing_lapsed(janitor, settings):
+    """The look is there anyway, and a transaction that finds nothing is three statements more."""
+    settings.WORKQUEUE = {"REAP_INTERVAL": 60}
+    janitor.thread._promote()
+    assert janitor.thread._reaping.due > time.monotonic() + 30
+    JobFactory()
+    claim_one(janitor.store)
+    janitor.store.shift(31)
+
+    janitor.thread._promote()
+    assert janitor.thread._reaping.due > 0
+
+    janitor.thread._reaping.due = time.monotonic()
+    janitor.thread._promote()
+    assert janitor.thread._reaping.due == 0
 
 
 def test_orphans_are_rescued_and_told(janitor, caplog):

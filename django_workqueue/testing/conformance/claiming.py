@@ -241,6 +241,21 @@ class ClaimingConformance(ConformanceBase):
         assert self.store.promote() == {(QUEUE, "acme")}
         assert self.claim_one().ready_at == due
 
+    def test_outlook_tells_of_due_jobs_and_lapsed_leases(self) -> None:
+        """One look for both, as an idle worker asks often."""
+        assert self.store.outlook() == (None, False)
+
+        self.enqueue()
+        self.claim_one(lease=30)
+        self._defer(600)
+        due, lapsed = self.store.outlook()
+        assert due is not None
+        assert timedelta(seconds=590) < due <= timedelta(seconds=600)
+        assert not lapsed
+
+        self.advance(31)
+        assert self.store.outlook().lapsed
+
     def test_next_due_time_is_told(self) -> None:
         """A worker that knows it starts the job on time, and not at the next poll."""
         assert self.store.next_due() is None
