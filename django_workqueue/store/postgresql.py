@@ -140,9 +140,14 @@ FROM {JOB} WHERE state = 'scheduled' ORDER BY ready_at LIMIT 1
 """
 
 
-# By the primary key: for want of an index on the expiry the planner would take a scan, which is ruled out.
+# Each with the order of its index, or the planner would take a scan, though it is ruled out: of leases, which are few,
+# for want of an index on the expiry.
 OUTLOOK = f"""
-SELECT ({NEXT_DUE}), (SELECT true FROM {LEASE} WHERE expires_at <= statement_timestamp() ORDER BY id LIMIT 1)
+SELECT ({NEXT_DUE}),
+       (SELECT true FROM {LEASE} WHERE expires_at <= statement_timestamp() ORDER BY id LIMIT 1),
+       coalesce((SELECT true FROM {JOB} WHERE state = 'blocked' AND concurrency_key IS NOT NULL
+                 ORDER BY queue, tenant, concurrency_key LIMIT 1),
+                (SELECT true FROM {JOB} WHERE state = 'parked' ORDER BY task LIMIT 1))
 """
 
 
@@ -291,8 +296,8 @@ class PostgresStore(NotifyingStore):
 
     def outlook(self) -> Outlook:
         """See Reaping.outlook. One statement."""
-        seconds, lapsed = self._rows(OUTLOOK)[0]
-        return Outlook(None if seconds is None else timedelta(seconds=seconds), bool(lapsed))
+        seconds, lapsed, withheld = self._rows(OUTLOOK)[0]
+        return Outlook(None if seconds is None else timedelta(seconds=seconds), bool(lapsed), bool(withheld))
 
     def _oldest_age(self, queue: str) -> float:
         """See Watching._oldest_age. One statement."""

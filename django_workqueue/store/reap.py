@@ -48,6 +48,8 @@ class Outlook(NamedTuple):
     """How long until the next scheduled job is due; None when there is none."""
     lapsed: bool
     """Whether there are lapsed leases."""
+    withheld: bool
+    """Whether there are blocked or parked jobs."""
 
 
 Judge = Callable[[Lapse], Decision]
@@ -128,8 +130,9 @@ class Reaping(Limiting):
         return None if due is None else due - self.now()
 
     def outlook(self) -> Outlook:
-        """Look for both at once, ``next_due()`` and lapsed leases."""
-        return Outlook(self.next_due(), Lease.objects.using(self.alias).expired(self.clock()).exists())
+        """Look for everything at once: ``next_due()``, lapsed leases and ``has_withheld()``."""
+        lapsed = Lease.objects.using(self.alias).expired(self.clock()).exists()
+        return Outlook(self.next_due(), lapsed, self.has_withheld())
 
     # -- steps ---------------------------------------------------------------------------------------------------
 

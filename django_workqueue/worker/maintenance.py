@@ -65,11 +65,12 @@ class Maintenance(WorkerThread):
         self._timekeeper = Timekeeper(store)
         self._sweep = Sweep()
         self._reaping = Chore("reap lapsed leases", self._reap)
+        self._letting_go = Chore("let withheld jobs go", self._let_go)
         self._chores: Sequence[Chore] = (
             Chore("promote due jobs", self._promote),
             Chore("fire schedules", self._fire),
             self._reaping,
-            Chore("let withheld jobs go", self._let_go),
+            self._letting_go,
             Chore("write statistics", self._flush),
             Chore("rescue orphans", self._rescue),
             Chore("prune", self._prune),
@@ -111,13 +112,17 @@ class Maintenance(WorkerThread):
         """
         Return how long until the next job is due.
 
-        Where reaping comes next, one statement looks for lapsed leases too, and it is put off when there are none: an
-        idle worker asks as little as it can.
+        Where other chores come next, one statement looks for all of them, and they are put off when there is nothing to
+        do: an idle worker asks as little as it can.
         """
-        if self._reaping.due - time.monotonic() >= PROMOTE_SECONDS:
+        now = time.monotonic()
+        if min(self._reaping.due, self._letting_go.due) - now >= PROMOTE_SECONDS:
             return self._store.next_due()
-        due, lapsed = self._store.outlook()
-        self._reaping.due = 0.0 if lapsed else time.monotonic() + get_settings().reap_interval.total_seconds()
+        due, lapsed, withheld = self._store.outlook()
+        if not lapsed:
+            self._reaping.due = now + get_settings().reap_interval.total_seconds()
+        if not withheld:
+            self._letting_go.due = now + WITHHELD_SECONDS
         return due
 
     def _fire(self) -> float:

@@ -253,11 +253,11 @@ def test_promotion_of_nothing_is_one_descent(plans):
     assert plan.buffers <= 10
 
 
-def test_one_look_tells_of_due_jobs_and_of_lapsed_leases(plans):
-    """An idle worker asks it every few seconds: a descent, and the leases, which are few."""
+def test_one_look_tells_of_all_that_maintenance_may_have_to_do(plans):
+    """An idle worker asks it every few seconds: a descent for each sort of jobs, and the leases, which are few."""
     [plan] = plans(lambda store: store.outlook())
 
-    assert_walks(plan, "dwq_job_scheduled", buffers=50)
+    assert_walks(plan, "dwq_job_scheduled", "dwq_job_blocked", "dwq_job_parked", buffers=300)
     assert plan.indexes(LEASE) == {LEASE_KEY}
 
 

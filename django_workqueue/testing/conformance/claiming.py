@@ -241,17 +241,18 @@ class ClaimingConformance(ConformanceBase):
         assert self.store.promote() == {(QUEUE, "acme")}
         assert self.claim_one().ready_at == due
 
-    def test_outlook_tells_of_due_jobs_and_lapsed_leases(self) -> None:
-        """One look for both, as an idle worker asks often."""
-        assert self.store.outlook() == (None, False)
+    def test_outlook_tells_of_due_and_withheld_jobs_and_lapsed_leases(self) -> None:
+        """One look for all, as an idle worker asks often."""
+        assert self.store.outlook() == (None, False, False)
 
         self.enqueue()
         self.claim_one(lease=30)
         self._defer(600)
-        due, lapsed = self.store.outlook()
+        due, lapsed, withheld = self.store.outlook()
         assert due is not None
         assert timedelta(seconds=590) < due <= timedelta(seconds=600)
         assert not lapsed
+        assert not withheld
 
         self.advance(31)
         assert self.store.outlook().lapsed

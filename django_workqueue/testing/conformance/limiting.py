@@ -148,11 +148,13 @@ class LimitingConformance(ConformanceBase):
 
         self._block(1, limit=1)
         assert self.store.has_withheld()
+        assert self.store.outlook().withheld
         self.store.admit([KEY])
         assert not self.store.has_withheld()
         for claimed in self.claim(limit=1):
             self.store.park(claimed.lease_id, [claimed.id], last=True)
         assert self.store.has_withheld()
+        assert self.store.outlook().withheld
 
     def test_leased_jobs_are_counted_by_tenant(self) -> None:
         """All workers' together, and of this queue alone; a lapsed lease counts until it is reaped."""
