@@ -189,6 +189,27 @@ def test_failure_touches_its_own_job(plans):
         assert plan.buffers <= 150
 
 
+def test_look_for_cancels_touches_what_a_worker_holds(plans):
+    """Once a second while jobs run for long: by their leases."""
+    jobs = some_leased(50)
+
+    [plan] = plans(lambda store: store.cancel_requests({job.lease_id for job in jobs}))
+
+    assert plan.indexes(JOB) == {"dwq_job_lease"}
+    assert plan.buffers <= 250
+
+
+def test_cancel_and_progress_touch_their_own_job(plans):
+    """By its key."""
+    [job] = some_leased(1)
+
+    for do in (lambda store: store.note_progress(job.id, job.lease_id, "{}"), lambda store: store.cancel(job.id)):
+        for plan in plans(do):
+            assert plan.kinds.isdisjoint({"Seq Scan", "Sort"})
+            assert plan.indexes(JOB) <= {KEY, "dwq_job_lease"}
+            assert plan.buffers <= 150
+
+
 def test_release_touches_its_own_jobs(plans):
     """Unstarted jobs go back by their keys."""
     jobs = some_leased(50)

@@ -6,11 +6,14 @@ import asyncio
 import contextvars
 from datetime import date
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 from django.utils import timezone, translation
 
 from django_workqueue import JobContext, Reject, RetryAfter, task
+from django_workqueue.lifecycle import operate
+from django_workqueue.models import Job
 from django_workqueue.testing import advance
 
 #: What bodies did, in order. Cleared before each test.
@@ -211,3 +214,43 @@ def remember_once(context: JobContext, value):
 def _remember(value):
     done.append(value)
     return value
+
+
+@task
+def reach_out(ctx: JobContext):
+    """Report progress, renew the lease, and have oneself cancelled."""
+    ctx.progress(1, 2, "half")
+    stored = Job.objects.get(pk=ctx.job_id).progress
+    ctx.heartbeat()
+    before = ctx.cancelled
+    operate.cancel([ctx.job_id])
+    done.append((stored, before, ctx.cancelled))
+    ctx.heartbeat()
+
+
+@task
+async def reach_out_later(ctx: JobContext):
+    """Do so in a coroutine."""
+    ctx.progress(1, 2, "half")
+    await ctx.aheartbeat()
+    before = ctx.cancelled
+    await sync_to_async(operate.cancel)([ctx.job_id])
+    try:
+        await ctx.aheartbeat()
+    finally:
+        stored = (await Job.objects.aget(pk=ctx.job_id)).progress
+        done.append((stored, before, ctx.cancelled))
+
+
+@task
+def fail_when_cancelled(ctx: JobContext):
+    """Have oneself cancelled, and fail."""
+    operate.cancel([ctx.job_id])
+    raise ValueError("too late")
+
+
+@task
+def return_when_cancelled(ctx: JobContext):
+    """Have oneself cancelled, and return all the same."""
+    operate.cancel([ctx.job_id])
+    return "done"
