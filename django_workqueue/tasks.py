@@ -87,9 +87,9 @@ class WorkTask(AnyTask):
     def __post_init__(self) -> None:
         object.__setattr__(self, "queue_name", queue_name(self.queue_name))
         object.__setattr__(self, "backoff", _backoff(self.backoff))
-        object.__setattr__(self, "retention", _duration("retention", self.retention))
+        object.__setattr__(self, "retention", duration("retention", self.retention))
         object.__setattr__(self, "timeout", _timeout(self.timeout))
-        object.__setattr__(self, "dedupe_ttl", _duration("dedupe_ttl", self.dedupe_ttl, may_be_zero=False))
+        object.__setattr__(self, "dedupe_ttl", duration("dedupe_ttl", self.dedupe_ttl, may_be_zero=False))
         whole("concurrency_limit", self.concurrency_limit, 1, MOST_AT_ONCE)
         if self.atomic and inspect.iscoroutinefunction(self.func):
             raise TypeError(
@@ -187,17 +187,18 @@ def _call(call: Any) -> Call:
 
 
 def _backoff(given: Any) -> BackoffPolicy | timedelta | None:
-    return given if isinstance(given, BackoffPolicy) else _duration("backoff", given)
+    return given if isinstance(given, BackoffPolicy) else duration("backoff", given)
 
 
 def _timeout(given: Any) -> timedelta | None:
-    timeout = _duration("timeout", given)
+    timeout = duration("timeout", given)
     if timeout == timedelta():
         raise InvalidJobError(f"timeout is {given!r}. Give an attempt more than zero seconds.")
     return timeout
 
 
-def _duration(name: str, given: Any, *, may_be_zero: bool = True) -> timedelta | None:
+def duration(name: str, given: Any, *, may_be_zero: bool = True) -> timedelta | None:
+    """Return ``given``, seconds or a timedelta, as one; None stays so. Raises InvalidJobError."""
     if given is None:
         return None
     if isinstance(given, int | float) and not isinstance(given, bool):

@@ -23,7 +23,7 @@ from .events import announce, announce_death, announce_loss, is_listened_to, job
 from .limits import admit, admit_on_commit, keys_of
 from .results import of_attempt
 from .wake import wake
-from .workflow import ready_lanes
+from .workflow import announce_enqueued, ready_lanes
 
 logger = logging.getLogger("django_workqueue.settle")
 
@@ -103,6 +103,7 @@ def _tell_started(store: Store, started: Sequence[Job], on_started: Callable[[La
     wake(store, lanes)
     if on_started is not None:
         on_started(lanes)
+    announce_enqueued(started)
 
 
 def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> Decision | None:

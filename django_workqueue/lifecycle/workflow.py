@@ -5,22 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from ..conf import get_settings
+from ..domain.contract import task_enqueued
 from ..domain.graphs import PlannedBook, PlannedNode, Progress, spliced
 from ..domain.ids import new_id
+from ..domain.registry import resolve
 from ..domain.states import JobState, MemberKind, MemberState, WorkflowState
 from ..domain.trace import captured_trace
-from ..exceptions import InvalidJobError, WorkflowNotFoundError
+from ..exceptions import InvalidJobError, TaskNotRegisteredError, WorkflowNotFoundError
 from ..models import Job, Workflow, WorkflowMember
+from ..models.base import NAME_LENGTH
 from ..store import store_for
 from ..store.workflows import end, plan_of
 from .cancel import cancel as cancel_one
 from .depth import refuse_excess
-from .enqueue import JobRequest, build
+from .enqueue import JobRequest, build, check_text
+from .events import announce, is_listened_to
 from .limits import admit_on_commit, keys_of
+from .results import of_stored
 from .wake import wake
 
 logger = logging.getLogger("django_workqueue.workflow")
@@ -67,7 +73,20 @@ def enqueue(
     store.insert_workflow(workflow, members, started)
     wake(store, ready_lanes(started))
     admit_on_commit(store, keys_of(started))
+    announce_enqueued(started)
     return workflow
+
+
+def announce_enqueued(jobs: Sequence[Job]) -> None:
+    """Send ``task_enqueued`` for members whose turn has come, where somebody listens."""
+    if not is_listened_to(task_enqueued):
+        return
+    for job in jobs:
+        try:
+            task = resolve(job.task)
+        except TaskNotRegisteredError:
+            continue
+        announce(task_enqueued, task, partial(of_stored, job, task, task.backend, duplicate=False))
 
 
 def ready_lanes(jobs: Sequence[Job]) -> set[tuple[str, str]]:
@@ -76,6 +95,7 @@ def ready_lanes(jobs: Sequence[Job]) -> set[tuple[str, str]]:
 
 
 def _workflow(title: str, tenant: str, retention: timedelta | None, now: datetime) -> Workflow:
+    check_text("tenant", tenant, NAME_LENGTH, may_be_empty=True)
     kept = get_settings().policy.retention if retention is None else retention
     return Workflow(id=new_id(), title=title[:300], tenant=tenant, retention=kept, enqueued_at=now)
 
@@ -133,9 +153,6 @@ def _plan(link: Link, now: datetime) -> str:
 
 def _started(job: Job, node: PlannedNode, given: str | None, workflow: Workflow) -> Job:
     job.workflow = workflow.pk
-    job.enqueued_at = workflow.enqueued_at
-    if job.state != JobState.SCHEDULED:
-        job.ready_at = workflow.enqueued_at
     link: Link = node.payload
     if given is not None and link.takes_input:
         job.args = spliced(job.args, given)

@@ -44,6 +44,8 @@ class Flowing(Enqueueing):
 
     def insert_workflow(self, workflow: Workflow, members: Sequence[WorkflowMember], jobs: Sequence[Job]) -> None:
         """Store a workflow with all its members and the jobs that can start, in the caller's transaction or in one."""
+        for job in jobs:
+            stamp(job, workflow.enqueued_at)
         with self.reachable("enqueue"), self.transaction():
             workflow.save(using=self.alias, force_insert=True)
             self._insert_members(members)

@@ -16,7 +16,7 @@ from ..domain.states import MemberKind
 from ..exceptions import InvalidJobError
 from ..lifecycle import workflow as flowing
 from ..lifecycle.requests import request_for
-from ..tasks import Signature
+from ..tasks import Signature, duration
 from .handles import WorkflowHandle
 
 
@@ -70,8 +70,8 @@ class Graph:
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         if metadata is not None:
             given["metadata"] = {**self.metadata, **metadata}
-        if retention is not None and not isinstance(retention, timedelta):
-            given["retention"] = timedelta(seconds=retention)
+        if retention is not None:
+            given["retention"] = duration("retention", retention)
         return replace(self, **given)
 
     def enqueue(self, *, database: str | None = None) -> WorkflowHandle:

@@ -64,3 +64,10 @@ def no_input():
 def limited(place):
     """Run one at a time for each place."""
     return f"limited {place}"
+
+
+@task
+def call(*given_and_name):
+    """Return the own name, and what was given before it, if anything was."""
+    *given, name = given_and_name
+    return [name, *given]

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from django_workqueue import chain, chord, group
+from django_workqueue.domain.contract import task_enqueued
 from django_workqueue.domain.outcomes import Bury, Retry
 from django_workqueue.domain.states import DeathReason
 from django_workqueue.lifecycle import operate
@@ -225,3 +226,22 @@ def test_members_and_plain_jobs_settle_in_one_batch(store):
 
     assert settled == {job.id for job in jobs}
     assert [job.decoded_args for job in started] == [["r", "next"]]
+
+
+@pytest.mark.django_db
+def test_every_start_of_a_member_is_announced(store):
+    """Whoever watches enqueues sees the links too, each when its turn has come."""
+    seen = []
+
+    def note(sender, task_result, **_more):
+        seen.append(task_result.id)
+
+    task_enqueued.connect(note)
+    try:
+        handle = chain(tasks.say.signature(), tasks.say.signature()).enqueue()
+        assert seen == [handle.members[0].id]
+        drain()
+    finally:
+        task_enqueued.disconnect(note)
+
+    assert seen == [member.id for member in handle.members]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from django_workqueue import chain, group
 from django_workqueue.domain.graphs import PlannedBook, Progress, Shape, number, spliced
 from django_workqueue.domain.states import MemberKind, MemberState
+from django_workqueue.testing import drain
+
+from . import sample_tasks
 
 TASK, CHAIN, GROUP = MemberKind.TASK, MemberKind.CHAIN, MemberKind.GROUP
 
@@ -112,3 +116,23 @@ def test_only_what_follows_something_has_an_input(shape):
 def test_input_goes_in_front_of_the_arguments(args, given, whole):
     """As text: what a task returned is not decoded and encoded again on its way."""
     assert json.loads(spliced(args, given)) == whole
+
+
+def part_of(shape):
+    """Return the graph of signatures that a shape stands for."""
+    if shape.kind is TASK:
+        return sample_tasks.call.signature(shape.payload)
+    parts = [part_of(part) for part in shape.parts]
+    return chain(parts) if shape.kind is CHAIN else group(parts)
+
+
+@pytest.mark.django_db
+@settings(max_examples=15, deadline=None)
+@given(graphs)
+def test_stored_graph_gives_what_the_interpreter_gives(shape):
+    """Through the database, with jobs, claims and settlements in between."""
+    handle = chain(part_of(shape)).enqueue()
+    drain()
+
+    handle.refresh()
+    assert handle.result == interpret(shape)

@@ -15,6 +15,7 @@ from .claiming import ClaimingConformance
 from .conservation import ConservationConformance
 from .enqueueing import EnqueueingConformance
 from .fencing import FencingConformance
+from .flowing import FlowingConformance
 from .limiting import LimitingConformance
 from .operating import OperatingConformance
 from .pausing import PausingConformance
@@ -36,6 +37,7 @@ class StoreConformance(
     CancellingConformance,
     OperatingConformance,
     SteppingConformance,
+    FlowingConformance,
     PausingConformance,
     LimitingConformance,
     SchedulingConformance,
