@@ -6,8 +6,10 @@ import pytest
 from django.dispatch import Signal
 
 from django_workqueue.domain.contract import task_enqueued, task_finished, task_started
-from django_workqueue.lifecycle.events import announce, is_listened_to
+from django_workqueue.domain.steps import idempotency_key
+from django_workqueue.lifecycle.events import announce, is_listened_to, job_fields
 from tests import samples
+from tests.worker.jobs import job as claimed
 
 
 @pytest.mark.parametrize("signal", [task_enqueued, task_started, task_finished])
@@ -62,3 +64,12 @@ def test_receiver_is_told_the_backends_class():
     announce(signal, samples.add, lambda: "the result")
 
     assert told == [(type(samples.add.get_backend()), "the result")]
+
+
+def test_record_about_a_job_carries_its_idempotency_key():
+    """A vendor's list of requests and our log can be laid side by side, whichever attempt it was."""
+    first, again = claimed(tenant="acme"), claimed(tenant="acme")
+    again = again._replace(id=first.id, attempts=2, lease_id=7)
+
+    assert job_fields(first)["idempotency_key"] == idempotency_key("acme", first.id)
+    assert job_fields(again)["idempotency_key"] == job_fields(first)["idempotency_key"]

@@ -10,6 +10,7 @@ import pytest
 
 from django_workqueue.domain.outcomes import Bury, Retry
 from django_workqueue.domain.states import DeathReason, FailureKind
+from django_workqueue.domain.steps import idempotency_key
 from django_workqueue.lifecycle.reap import adopt, judge, lanes_of, reap
 from django_workqueue.models import DeadLetter, Failure, Job, Queue
 from django_workqueue.signals import job_died
@@ -109,6 +110,7 @@ def test_reaped_jobs_are_counted_and_told(store, caplog):
     assert (row.reaped, row.failed, row.dead) == (1, 1, 0)
     [record] = caplog.records
     assert (record.job_id, record.worker, record.kind, record.attempt) == (str(job.id), "web1:4", "lapsed", 1)
+    assert record.idempotency_key == idempotency_key("", job.id)
 
 
 def test_death_by_lapse_is_told_to_those_who_are_to_be_alerted(store, caplog):
