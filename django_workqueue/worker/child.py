@@ -8,7 +8,9 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
+from .health import LIVE_SECONDS
 from .link import ENVIRONMENT, Report, Welcome, Wire
 
 
@@ -45,6 +47,27 @@ class Child:
     def age(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._born_at
+
+    @property
+    def silence(self) -> float:
+        """Seconds since its last report, or its start."""
+        return time.monotonic() - self.heard_at
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it reports, and its dispatcher goes its rounds."""
+        return self.silence < LIVE_SECONDS and self.report.age < LIVE_SECONDS
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a probe is told of it."""
+        return {
+            "pid": self.pid,
+            "worker": self.report.worker,
+            "ready": self.report.ready,
+            "database": self.report.reachable,
+            "round_seconds_ago": round(self.report.age + self.silence, 1),
+        }
 
     def hear(self) -> None:
         """Take in what the process has reported."""

@@ -21,7 +21,7 @@ from .held import HeldLeases
 from .lanes import LaneBook
 from .options import WorkerOptions
 from .pace import Pace
-from .pulse import PULSE_SECONDS, Pulse
+from .pulse import Pulse
 from .settler import Settler
 from .shutdown import StopRequest
 from .tally import Tally
@@ -211,7 +211,7 @@ class Dispatcher:
 
     def _wait(self) -> None:
         """Sleep until there is something to do."""
-        self._woken.wait(min(self._seconds_to_wait(), PULSE_SECONDS))
+        self._woken.wait(min(self._seconds_to_wait(), self.pulse.longest_sleep))
         self._woken.clear()
 
     def _seconds_to_wait(self) -> float:

@@ -69,15 +69,26 @@ def standing(worker: Worker) -> Standing:
 
 
 class Name:
-    """The name of a worker that starts. ``siblings`` are ids of living workers that leave it to this one."""
+    """
+    The name of a worker that starts.
+
+    ``siblings`` are ids of living workers that leave it to this one; ``beat`` is called while it waits.
+    """
 
     def __init__(
-        self, store: Store, stop: StopRequest, say: Callable[[str], None], *, siblings: Collection[str] = ()
+        self,
+        store: Store,
+        stop: StopRequest,
+        say: Callable[[str], None],
+        *,
+        siblings: Collection[str] = (),
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._stop = stop
         self._say = say
         self._siblings = siblings
+        self._beat = beat
         self._first_sights: dict[str, datetime] = {}
 
     def take(self, row: Callable[[], Worker]) -> bool:
@@ -88,6 +99,7 @@ class Name:
         meanwhile; raises NameTakenError when it lives.
         """
         while not self._stop.requested:
+            self._beat()
             worker = row()
             gone = self._predecessors(worker.name)
             if gone is None:

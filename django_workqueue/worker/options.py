@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 
 from ..conf import get_settings
 from ..models.base import NAME_LENGTH
+
+_SHORTEST_WATCHDOG = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,13 @@ class WorkerOptions:
     """Whether to hold a connection that hears of new jobs at once, where the database can."""
     shutdown_timeout: timedelta = timedelta(seconds=25)
     """How long a stop waits for running jobs."""
+    heartbeat_file: Path | None = None
+    """A file that is touched while the dispatcher makes progress, and removed at the end."""
+    health_port: int | None = None
+    """Port for the probes of health."""
+    health_host: str = "127.0.0.1"
+    watchdog: timedelta | None = None
+    """How long the dispatcher may make no round, although the database answers, before the process is ended."""
     database: str = field(default_factory=lambda: get_settings().database)
 
     def __post_init__(self) -> None:
@@ -64,6 +74,8 @@ class WorkerOptions:
             raise ValueError("--poll-interval must be more than zero seconds.")
         if self.max_lifetime is not None and self.max_lifetime <= timedelta():
             raise ValueError("--max-lifetime must be more than zero seconds.")
+        if self.watchdog is not None and self.watchdog < _SHORTEST_WATCHDOG:
+            raise ValueError("--watchdog must be at least 10 seconds: an idle dispatcher sleeps for half of that.")
         if self.shutdown_timeout < timedelta():
             raise ValueError("--shutdown-timeout must not be negative.")
 
@@ -73,8 +85,9 @@ class WorkerOptions:
         return NAME_LENGTH - len(f"-{self.processes}") if self.processes else NAME_LENGTH
 
     def of_process(self, number: int) -> WorkerOptions:
-        """Return the options of one of several processes: a name is that of one."""
-        return replace(self, name=f"{self.name}-{number}") if self.name else self
+        """Return the options of one of several processes: a name is one's own, and the supervisor answers probes."""
+        name = f"{self.name}-{number}" if self.name else ""
+        return replace(self, name=name, heartbeat_file=None, health_port=None)
 
     @property
     def patterns(self) -> str:

@@ -8,30 +8,34 @@ import platform
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 import django
-from django.db import DatabaseError, InterfaceError, OperationalError
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError
 
 from .. import __version__
 from ..models import Worker
 from ..models.worker import WorkerState
 from ..store import Store, store_for
 from ..store.watch import Beat
+from .arrival import missing_migration, wait_for_database, warn_of_connections
 from .dispatcher import Dispatcher
 from .executors import EventLoop, Executor
+from .guard import Guard
+from .health import LIVE_SECONDS, Health
 from .heartbeat import Heartbeat
 from .link import Link, LinkThread, Report
 from .listener import Listener
 from .maintenance import Maintenance
 from .naming import Name, NameTakenError, forget, origin_of
 from .options import WorkerOptions
-from .shutdown import StopRequest, start_over
+from .shutdown import StopRequest
 from .supervision import Supervision
 from .tally import Tally, memory_bytes
-from .thread import Backoff, WorkerThread
+from .thread import WorkerThread
+from .vital import VitalSigns
 from .wear import Wear
 
 logger = logging.getLogger("django_workqueue.worker")
@@ -39,8 +43,6 @@ logger = logging.getLogger("django_workqueue.worker")
 EXIT_CLEAN, EXIT_CRASHED, EXIT_USAGE, EXIT_MIGRATIONS = 0, 1, 2, 3
 EXIT_RECYCLE = 4
 """The process is to be started again: it stopped in good order, but for threads that only its end can end."""
-OWN_CONNECTIONS = 4
-"""Connections of a worker's own threads; each slot may need one more."""
 _JOIN_SECONDS = 5.0
 # A thread that computes holds the interpreter for this long while the dispatcher, back from the database, waits for it.
 # With Python's 5 ms a third of the throughput of short jobs was lost, measured.
@@ -75,6 +77,7 @@ class WorkerProcess:
         self._worn = ""
         self._wear = Wear.of(options, supervised=link is not None)
         self._tell: Callable[[], None] = lambda: None
+        self._signs = VitalSigns(options, self.health, self.stop.crash)
 
     def run(self) -> int:
         """
@@ -83,7 +86,10 @@ class WorkerProcess:
         0 in good order, 1 after a crash, 3 without our migrations, 4 when the process is to start over.
         """
         sys.setswitchinterval(SWITCH_SECONDS)
-        with self.stop.on_signals():
+        with self.stop.on_signals(), self._showing_signs() as trouble:
+            if trouble:
+                self._say(trouble)
+                return EXIT_USAGE
             self._start_link()
             if (code := self._come_up()) is not None:
                 return code
@@ -91,6 +97,7 @@ class WorkerProcess:
             self._say(self._greeting())
             self._serving = True
             self._tell()
+            self._signs.say("READY=1")
             self._dispatcher.run(self._look_at_wear if self._wear else None)
             self._finish()
         return self._outcome()
@@ -104,15 +111,17 @@ class WorkerProcess:
 
     def _come_up(self) -> int | None:
         """Connect and register; return the exit code when it ends here."""
-        if not self._wait_for_database():
+        if not wait_for_database(self._store, self.stop, self._dispatcher.pulse.beat):
             return EXIT_CLEAN
-        if missing := self._missing_migrations():
+        if missing := missing_migration(self._store):
             self._say(
                 f"The database {self._options.database!r} lacks migrations of django_workqueue ({missing}). "
                 "Run 'manage.py migrate' first."
             )
             return EXIT_MIGRATIONS
-        self._count_connections()
+        # Once for all processes.
+        if self._link is None or self._link.welcome.number == 1:
+            warn_of_connections(self._store, self._options)
         try:
             return None if self._register() else EXIT_CLEAN
         except NameTakenError as error:
@@ -123,48 +132,12 @@ class WorkerProcess:
         # Who does not listen may be behind a transaction pooler, which is why one would not.
         return store_for(self._options.database, pooled=not self._options.listen)
 
-    def _wait_for_database(self) -> bool:
-        """Connect, waiting for a server that is not there yet. False when told to stop meanwhile."""
-        backoff = Backoff()
-        while not self.stop.requested:
-            try:
-                self._store.prepare()
-            except (OperationalError, InterfaceError) as error:
-                wait = backoff.failed()
-                logger.warning(
-                    "The database %r cannot be reached (%s); next try in %.1f s.", self._options.database, error, wait
-                )
-                self.stop.wait(wait)
-            else:
-                return True
-        return False
-
-    def _missing_migrations(self) -> str:
-        """Return the first migration of the app that is not applied, "" when all are."""
-        executor = MigrationExecutor(self._store.connection)
-        targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == "django_workqueue"]
-        plan = executor.migration_plan(targets)
-        return next((migration.name for migration, _ in plan if migration.app_label == "django_workqueue"), "")
-
-    def _count_connections(self) -> None:
-        """Warn, once for all processes, when the database cannot hold what is started here."""
-        if self._link is not None and self._link.welcome.number > 1:
-            return
-        needed = (self._options.processes or 1) * (OWN_CONNECTIONS + self._options.concurrency)
-        limit = self._store.connection_limit()
-        if limit is not None and needed > limit:
-            logger.warning(
-                "These workers may need %d connections, and the database allows %d in all. Give them fewer slots or "
-                "processes, or raise max_connections.",
-                needed,
-                limit,
-            )
-
     def _register(self) -> bool:
         """Store the worker's row, under its name where it was given one. False when told to stop meanwhile."""
         if self._options.name:
             siblings = [] if self._link is None else self._link.welcome.siblings
-            return Name(self._store, self.stop, self._say, siblings=siblings).take(self._row)
+            beat = self._dispatcher.pulse.beat
+            return Name(self._store, self.stop, self._say, siblings=siblings, beat=beat).take(self._row)
         return self._store.register_worker(self._row())
 
     def _row(self) -> Worker:
@@ -207,6 +180,9 @@ class WorkerProcess:
                 on_crash=crash,
             ),
         ]
+        if self._options.watchdog is not None:
+            pulse, patience = self._dispatcher.pulse, self._options.watchdog
+            self._helpers.append(Guard(self._new_store(), pulse, patience=patience, ended=self._ended, on_crash=crash))
         if self._listens:
             listener = Listener(
                 self._new_store(),
@@ -251,6 +227,46 @@ class WorkerProcess:
             f"Worker {self.id} serves queues {options.patterns} with {options.concurrency} slots "
             f"on {self._store.connection.vendor} database {options.database!r}; {hears} every {poll:g} s."
             + ("" if self._link else " Stop with Ctrl-C.")
+        )
+
+    # -- health --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _showing_signs(self) -> Iterator[str]:
+        """Show vital signs for the block, where a supervisor does not do it; tell what cannot be shown."""
+        if self._link is not None:
+            yield ""
+            return
+        trouble = self._signs.start()
+        pulse = self._dispatcher.pulse
+        pulse.on_beat = self._show if self._signs.wanted else None
+        pulse.longest_sleep = min(pulse.longest_sleep, self._signs.longest_silence)
+        try:
+            yield trouble
+        finally:
+            self._signs.close()
+
+    def _show(self) -> None:
+        self._signs.beat()
+        if self.stop.requested:
+            self._signs.say("STOPPING=1")
+
+    def health(self) -> Health:
+        """Return how the worker is, from what is known."""
+        pulse = self._dispatcher.pulse
+        stopping = self.stop.requested or self._dispatcher.retired
+        live = not self.stop.crashed and pulse.age < LIVE_SECONDS
+        return Health(
+            live=live,
+            ready=live and self._serving and not stopping and pulse.reachable,
+            facts={
+                "worker": self.id,
+                "state": "stopping" if stopping else "running" if self._serving else "starting",
+                "database": pulse.reachable,
+                "round_seconds_ago": round(pulse.age, 1),
+                "running": self._dispatcher.board.running,
+                "slots": self._options.concurrency,
+            },
         )
 
     # -- being replaced ------------------------------------------------------------------------------------------
@@ -320,19 +336,3 @@ class WorkerProcess:
         self._dispatcher.settle_abandoned()
         self._store.connection.close()
         forget(self.id)
-
-
-def leave(code: int, *, busy: bool, supervised: bool = False) -> None:
-    """
-    End the process with ``code``, or start it over where that is what ``code`` says and nobody else does it.
-
-    Threads of jobs that were given back may still run; the interpreter would wait for some of them for ever.
-    """
-    if code == EXIT_RECYCLE and not supervised:
-        start_over()
-    if not busy:
-        sys.exit(code)
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

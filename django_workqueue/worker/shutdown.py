@@ -148,3 +148,19 @@ def start_over() -> None:
     except OSError:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         logger.exception("The worker could not start over; it ends.")
+
+
+def leave(code: int, *, busy: bool, over: bool = False) -> None:
+    """
+    End the process with ``code``, or, with ``over``, let it start over first.
+
+    Threads of jobs that were given back may still run; the interpreter would wait for some of them for ever.
+    """
+    if over:
+        start_over()
+    if not busy:
+        sys.exit(code)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from .child import Child
+from .health import LIVE_SECONDS, Health
 from .link import Welcome
 from .options import WorkerOptions
 from .process import EXIT_CLEAN, EXIT_CRASHED, EXIT_MIGRATIONS, EXIT_RECYCLE, EXIT_USAGE
 from .shutdown import LEAVE_SECONDS, StopRequest
+from .vital import VitalSigns
 
 logger = logging.getLogger("django_workqueue.worker")
 
@@ -80,10 +82,15 @@ class Supervisor:
         self._code = EXIT_CLEAN
         self._ordered = ""
         self._kill_at = float("inf")
+        self._turned_at = time.monotonic()
+        self._signs = VitalSigns(options, self.health, self.stop.drain)
 
     def run(self) -> int:
         """Keep the processes running until told to stop; return 0 when all ended in good order."""
-        with self.stop.on_signals(), self._waking():
+        if trouble := self._signs.start():
+            self._say(trouble)
+            return EXIT_USAGE
+        with self.stop.on_signals(), self._waking(), contextlib.closing(self._signs):
             self._say(
                 f"Supervisor {os.getpid()} keeps {len(self._slots)} processes with {self._options.concurrency} slots "
                 "each. Stop with Ctrl-C."
@@ -113,8 +120,8 @@ class Supervisor:
         for key, _ in self._selector.select(self._seconds_to_wait()):
             key.data()
         self._reap()
-        if time.monotonic() >= self._kill_at:
-            self._kill_late()
+        self._kill_late()
+        self._show()
 
     def _seconds_to_wait(self) -> float:
         """Return the time until something is to be done, at most; what comes over a link ends the wait anyway."""
@@ -229,9 +236,42 @@ class Supervisor:
             child.order(order)
 
     def _kill_late(self) -> None:
+        """Kill what does not end in time, and, with --watchdog, what does not even report any more."""
+        watchdog = self._options.watchdog
+        patience = float("inf") if watchdog is None else watchdog.total_seconds()
         for child in self._children:
-            logger.error("Process %d does not end; it is killed.", child.pid)
-            child.kill()
+            if time.monotonic() >= self._kill_at or child.silence > patience:
+                logger.error("Process %d does not end or does not answer; it is killed.", child.pid)
+                child.kill()
+
+    # -- health --------------------------------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        """Return how all processes are together, from their last reports."""
+        serving = [slot.serving for slot in self._slots if not slot.finished]
+        live = time.monotonic() - self._turned_at < LIVE_SECONDS and all(child.is_live for child in self._children)
+        stopping = self.stop.requested
+        ready = all(child is not None and child.report.ready and child.report.reachable for child in serving)
+        return Health(
+            live=live,
+            ready=live and ready and not stopping,
+            facts={
+                "supervisor": os.getpid(),
+                "state": "stopping" if stopping else "running",
+                "processes": [child.facts for child in serving if child is not None],
+            },
+        )
+
+    def _show(self) -> None:
+        """Show vital signs, for as long as all processes have them."""
+        self._turned_at = time.monotonic()
+        health = self.health()
+        if health.live:
+            self._signs.beat()
+        if self.stop.requested:
+            self._signs.say("STOPPING=1")
+        elif health.ready:
+            self._signs.say("READY=1")
 
 
 def _poke(end: socket.socket) -> None:

@@ -6,6 +6,7 @@ every other twin, ``die-before-commit`` kills it when an atomic job is about to 
 listener check the connection after one second, and ``sick-heartbeat`` and ``sick-maintenance`` end that thread by an
 error of its own. ``plug=NUMBER`` kills the process before that statement of the first settlement of a workflow's
 member.
+``stuck-dispatcher`` lets the dispatcher wait for ever once it has a job.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from datetime import timedelta
 
 import django
@@ -25,7 +27,7 @@ django.setup()
 
 from django_workqueue.lifecycle import run  # noqa: E402
 from django_workqueue.store import settle  # noqa: E402
-from django_workqueue.worker import heartbeat, listener, maintenance  # noqa: E402
+from django_workqueue.worker import dispatcher, heartbeat, listener, maintenance  # noqa: E402
 
 
 def shift_clock(seconds):
@@ -85,6 +87,18 @@ def die_before_commit():
     run.complete_within = complete_and_die
 
 
+def get_stuck():
+    """Let the dispatcher wait for something that never comes, as a lock in a driver would, once it has a job."""
+    settle = dispatcher.Dispatcher._round
+
+    def stick(self):
+        settle(self)
+        if self.claimed:
+            threading.Event().wait()
+
+    dispatcher.Dispatcher._round = stick
+
+
 def put_on(disguise):
     """Put on one disguise by its name."""
     name, _, value = disguise.partition("=")
@@ -99,6 +113,8 @@ def put_on(disguise):
             probe_quickly()
         case "sick-heartbeat":
             fall_sick(heartbeat, "Heartbeat", "_beat")
+        case "stuck-dispatcher":
+            get_stuck()
         case "sick-maintenance":
             fall_sick(maintenance, "Maintenance", "_do")
         case "plug":

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -70,6 +71,10 @@ def test_every_option_is_handed_over(asked):
         "--no-listen",
         "--shutdown-timeout=0",
         "--database=default",
+        "--heartbeat-file=/run/shop/worker",
+        "--health-port=8001",
+        "--health-host=0.0.0.0",
+        "--watchdog=5m",
     )
 
     assert given == WorkerOptions(
@@ -86,6 +91,10 @@ def test_every_option_is_handed_over(asked):
         listen=False,
         shutdown_timeout=timedelta(),
         database="default",
+        heartbeat_file=Path("/run/shop/worker"),
+        health_port=8001,
+        health_host="0.0.0.0",
+        watchdog=timedelta(minutes=5),
     )
 
 

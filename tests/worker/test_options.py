@@ -42,6 +42,7 @@ def test_each_process_has_a_name_of_its_own():
         ({"max_jobs": 0}, "--max-jobs is 0"),
         ({"processes": 0}, "--processes is 0"),
         ({"max_lifetime": timedelta()}, "--max-lifetime"),
+        ({"watchdog": timedelta(seconds=9)}, "--watchdog"),
         ({"name": "x" * 99, "processes": 4}, "--name has 99 characters; at most 98"),
         ({"poll_interval": timedelta()}, "--poll-interval"),
         ({"shutdown_timeout": timedelta(seconds=-1)}, "--shutdown-timeout"),

@@ -218,7 +218,7 @@ def test_process_that_does_not_end_is_killed(tmp_path, monkeypatch, caplog):
         group.supervisor.stop.request()
 
         assert group.wait() == EXIT_CRASHED
-    assert "does not end; it is killed" in caplog.text
+    assert "does not end or does not answer; it is killed" in caplog.text
 
 
 def test_processes_hear_that_their_supervisor_is_gone(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -12,7 +13,8 @@ from django.utils.connection import ConnectionDoesNotExist
 
 from ...worker.link import Link
 from ...worker.options import WorkerOptions
-from ...worker.process import EXIT_USAGE, WorkerProcess, leave
+from ...worker.process import EXIT_RECYCLE, EXIT_USAGE, WorkerProcess
+from ...worker.shutdown import leave
 from ...worker.supervisor import Supervisor
 from .. import arguments
 from ..base import QueueCommand
@@ -28,6 +30,7 @@ class Command(QueueCommand):
         _add_size(parser)
         _add_ends(parser)
         _add_connection(parser)
+        _add_health(parser)
 
     def handle(self, *_args: Any, **given: Any) -> None:
         """Run the worker and leave with its exit code."""
@@ -44,7 +47,7 @@ class Command(QueueCommand):
         except (ValueError, ImproperlyConfigured, ConnectionDoesNotExist) as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
         code = worker.run()
-        leave(code, busy=worker.is_busy, supervised=link is not None)
+        leave(code, busy=worker.is_busy, over=code == EXIT_RECYCLE and link is None)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -99,6 +102,18 @@ def _add_connection(parser: CommandParser) -> None:
         help="How long a stop waits for running jobs (default: 25 s).",
     )
     _add(parser, "--database", str, help="Alias of the queue's database (default: WORKQUEUE['DATABASE']).")
+
+
+def _add_health(parser: CommandParser) -> None:
+    _add(parser, "--heartbeat-file", Path, help="A file that is touched while the worker makes progress.")
+    _add(parser, "--health-port", arguments.whole(1, 65535), help="Answer /livez and /readyz on this port.")
+    _add(parser, "--health-host", str, "127.0.0.1", help="The address for --health-port (default: 127.0.0.1).")
+    _add(
+        parser,
+        "--watchdog",
+        arguments.duration,
+        help="End the process when it makes no progress for so long although the database answers.",
+    )
 
 
 def _add(
