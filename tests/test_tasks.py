@@ -55,9 +55,9 @@ def test_unknown_option_is_refused():
 @pytest.mark.parametrize("seconds", [60, 60.0, timedelta(minutes=1)])
 def test_durations_are_seconds_or_timedeltas(seconds):
     """One rule for every duration of the package."""
-    made = task(retention=seconds, backoff=seconds)(samples.add.func)
+    made = task(retention=seconds, backoff=seconds, timeout=seconds)(samples.add.func)
 
-    assert made.retention == timedelta(minutes=1)
+    assert made.retention == made.timeout == timedelta(minutes=1)
     assert made.backoff == timedelta(minutes=1)
 
 
@@ -66,6 +66,14 @@ def test_unusable_duration_is_refused(value):
     """Text, truth values and the past are no durations."""
     with pytest.raises(InvalidJobError, match="retention"):
         task(retention=value)(samples.add.func)
+    with pytest.raises(InvalidJobError, match="timeout"):
+        task(timeout=value)(samples.add.func)
+
+
+def test_timeout_of_zero_is_refused():
+    """No attempt could even begin."""
+    with pytest.raises(InvalidJobError, match="more than zero"):
+        task(timeout=0)(samples.add.func)
 
 
 def test_using_changes_a_copy():

@@ -22,7 +22,7 @@ class Cancels:
 
     def includes(self, job: ClaimedJob) -> bool:
         """Whether this attempt is to be cancelled."""
-        return (job.id, job.lease_id) in self.asked
+        return bool(self.asked) and (job.id, job.lease_id) in self.asked
 
     def call(self) -> None:
         """Note that there may be new requests. Called by whoever heard so."""
