@@ -259,7 +259,7 @@ class StepFactory(DjangoModelFactory):
 
 
 class ScheduleFactory(DjangoModelFactory):
-    """A schedule that a person made, every hour, not planned yet. ``due=True``: planned, and its time has come."""
+    """A schedule that a person made, every day at three, not planned yet. ``due=True``: planned, and its time has come."""
 
     class Meta:
         model = Schedule
@@ -274,7 +274,7 @@ class ScheduleFactory(DjangoModelFactory):
     name = factory.Sequence(lambda number: f"schedule-{number}")
     task = "tests.samples.add"
     args = "[1,2]"
-    cron = "0 * * * *"
+    cron = "0 3 * * *"
     zone = "UTC"
     created_at = ago(days=2)
 

@@ -164,7 +164,7 @@ def test_due_schedule_enqueues_its_job_and_moves_on(store):
         queue="mail",
         tenant="acme",
         priority=9,
-        cron="* * * * *",
+        cron="0 3 * * *",
     )
     let_due(row)
 
@@ -204,7 +204,7 @@ def test_body_knows_its_firing(store):
     """In UTC, however late the job runs and whichever attempt it is (Q: which day is this report for?)."""
     from django_workqueue.testing import drain  # noqa: PLC0415 - the one test here that runs a body
 
-    let_due(plan(store, task="tests.samples.scheduled_for", args="[]", cron="* * * * *"))
+    let_due(plan(store, task="tests.samples.scheduled_for", args="[]", cron="0 3 * * *"))
     tick(store)
 
     (attempt,) = drain()
@@ -228,7 +228,7 @@ def test_missed_firings_can_all_be_made_up_for(store):
     row = plan(store, cron="* * * * *", catch_up="all", overlap="allow")
     let_due(row, timedelta(minutes=5))
 
-    assert ticked(store) in {5, 6}
+    assert ticked(store) in {5, 6, 7}
     assert firings() == sorted(firings())
     assert len(set(firings())) == len(firings())
 
