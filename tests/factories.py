@@ -259,7 +259,7 @@ class StepFactory(DjangoModelFactory):
 
 
 class ScheduleFactory(DjangoModelFactory):
-    """A schedule that a person made, every day at three, not planned yet. ``due=True``: planned, and its time has come."""
+    """A schedule of the admin, daily at three, not planned yet. ``due=True``: planned, and its time has come."""
 
     class Meta:
         model = Schedule

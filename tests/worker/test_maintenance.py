@@ -17,7 +17,7 @@ from django_workqueue.worker.maintenance import Maintenance
 from django_workqueue.worker.shutdown import StopRequest
 from django_workqueue.worker.tally import Tally
 from tests.claims import claim_one
-from tests.factories import FinishedJobFactory, JobFactory, ago
+from tests.factories import FinishedJobFactory, JobFactory, ScheduleFactory, ago
 
 from .jobs import done, job, running, wait_until
 
@@ -88,6 +88,20 @@ def test_missed_slot_is_given_away_and_the_dispatcher_hears_of_it(janitor):
     assert janitor.wakes == [1]
     assert janitor.thread._let_go() == module.PROMOTE_SECONDS
     assert janitor.wakes == [1]
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+
+def test_due_schedules_fire_and_the_dispatcher_hears_of_it(janitor):
+    """Their lanes are among the news, and it looks again at once for more."""
+    ScheduleFactory(due=True, tenant="acme")
+
+    assert janitor.thread._fire() == 0.0
+
+    assert Job.objects.get().state == JobState.READY
+    assert list(janitor.news.returned) == [("default", "acme")]
+    assert janitor.wakes
 
 
 # -- reap --------------------------------------------------------------------------------------------------------------
@@ -230,7 +244,8 @@ def test_chore_that_fails_does_not_stop_the_others(janitor, monkeypatch, caplog,
 def test_last_counts_are_written_at_the_end(janitor):
     """What was done in the last seconds counts too."""
     with running(janitor.thread, janitor.ended.request):
-        wait_until(lambda: janitor.thread._chores[2].due > 0, "the first flush is over")
+        (flush,) = [chore for chore in janitor.thread._chores if chore.name == "write statistics"]
+        wait_until(lambda: flush.due > 0, "the first flush is over")
         janitor.tally.add_done([done(job())])
 
     assert Queue.objects.get(pk="default").done == 1
