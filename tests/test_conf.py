@@ -9,6 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from django_workqueue.conf import ALL_KEYS, APP_KEYS, BACKOFF_KEYS, POLICY_KEYS, find_faults, get_settings
+from django_workqueue.domain.limits import Limits, Rate
 from django_workqueue.domain.policies import BackoffPolicy
 
 SECONDS = {
@@ -165,3 +166,53 @@ def test_all_faults_are_told_at_once(settings):
     settings.WORKQUEUE = {"LEASE": 0, "JITTER": 2, "COLOUR": 1, 7: 1, "QUEUES": {"mail": {"RETENTION": "x"}}}
 
     assert len(find_faults()) == 5
+
+
+COUNTS = ("CONCURRENCY", "TENANT_CONCURRENCY", "TENANT_DEPTH")
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "rate"),
+    [
+        (None, None),
+        ("100/m", Rate(100, timedelta(minutes=1))),
+        (" 5 / h ", Rate(5, timedelta(hours=1))),
+        ((50, 10), Rate(50, timedelta(seconds=10))),
+        ([1, timedelta(days=2)], Rate(1, timedelta(days=2))),
+    ],
+)
+def test_rate_is_a_text_or_a_pair(settings, value, rate):
+    """For each queue by itself."""
+    settings.WORKQUEUE = {"CONCURRENCY": 3, "QUEUES": {"mail": {"RATE": value, "TENANT_CONCURRENCY": 2}}}
+
+    assert get_settings().queue("mail").limits == Limits(concurrency=3, tenant_concurrency=2, rate=rate)
+    assert get_settings().queue("other").limits == Limits(concurrency=3)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("RATE", value) for value in ("100", "/m", "1/y", "-1/m", "0/m", "1.5/m", "²/m", 99, (1,), (0, 5), (1, 0))),
+        *(("RATE", value) for value in ((True, 5), ("1", 5), (1, "m"), (3_000_000_000, 1))),
+        *(
+            (key, value)
+            for key in ("CONCURRENCY", "TENANT_CONCURRENCY", "TENANT_DEPTH")
+            for value in (0, -1, "3", True)
+        ),
+    ],
+)
+def test_limit_that_cannot_work_is_a_fault(settings, key, value):
+    """Named by its key, before a worker starts."""
+    settings.WORKQUEUE = {"QUEUES": {"mail": {key: value}}}
+
+    assert [fault.key for fault in find_faults()] == [f"WORKQUEUE['QUEUES']['mail'][{key!r}]"]
+
+
+def test_depth_is_looked_at_only_where_it_is_bounded(settings):
+    """An enqueue must not pay for what nobody set."""
+    settings.WORKQUEUE = {"QUEUES": {"mail": {}}}
+    assert not get_settings().bounds_depth
+    settings.WORKQUEUE = {"QUEUES": {"mail": {"TENANT_DEPTH": 5}}}
+    assert get_settings().bounds_depth

@@ -24,7 +24,7 @@ from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
-from .admission import ADMIT, BLOCKED_KEYS
+from .admission import ADMIT, BLOCKED_KEYS, WITHHELD
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
@@ -278,6 +278,11 @@ class PostgresStore(NotifyingStore):
         queue, tenant, key = after
         rows = self._rows(BLOCKED_KEYS, {"queue": queue, "tenant": tenant, "key": key, "limit": limit})
         return [BlockedKey((queue, tenant, key), has_room) for queue, tenant, key, has_room in rows]
+
+    def has_withheld(self) -> bool:
+        """See Limiting.has_withheld. One statement, as idle workers ask too."""
+        found: bool = self._rows(WITHHELD)[0][0]
+        return found
 
     def _fit(self, *, outermost: bool) -> None:
         """See Limiting._fit. A worker's own session is fit already."""
