@@ -67,9 +67,15 @@ class StateFilter(WordFilter):
             self.reach = Reach.FEW
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the jobs in the chosen state. The index of the leased ones is known by its lease alone."""
+        """Return the jobs in the chosen state, by what its index is known by."""
         rows = super().queryset(request, queryset)
-        return rows.filter(lease__isnull=False) if self.value() == JobState.LEASED else rows
+        match self.value():
+            case JobState.LEASED:
+                return rows.filter(lease__isnull=False)
+            case JobState.BLOCKED:
+                return rows.filter(concurrency_key__isnull=False)
+            case _:
+                return rows
 
 
 class ReasonFilter(WordFilter):

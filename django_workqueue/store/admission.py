@@ -23,10 +23,6 @@ def _of(keys: str) -> str:
     return f"queue = {keys}.queue AND tenant = {keys}.tenant AND concurrency_key = {keys}.key"
 
 
-WITHHELD = f"""
-SELECT EXISTS (SELECT FROM {JOB} WHERE {_BLOCKED}) OR EXISTS (SELECT FROM {JOB} WHERE state = 'parked')
-"""
-
 # One descent for each key, one to its first job, and as many entries as its limit lets be ready or leased.
 BLOCKED_KEYS = f"""
 WITH RECURSIVE walk(queue, tenant, key, step) AS (

@@ -24,7 +24,7 @@ from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
-from .admission import ADMIT, BLOCKED_KEYS, WITHHELD
+from .admission import ADMIT, BLOCKED_KEYS
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
@@ -279,19 +279,15 @@ class PostgresStore(NotifyingStore):
         rows = self._rows(BLOCKED_KEYS, {"queue": queue, "tenant": tenant, "key": key, "limit": limit})
         return [BlockedKey((queue, tenant, key), has_room) for queue, tenant, key, has_room in rows]
 
-    def has_withheld(self) -> bool:
-        """See Limiting.has_withheld. One statement, as idle workers ask too."""
-        found: bool = self._rows(WITHHELD)[0][0]
-        return found
-
     def _fit(self, *, outermost: bool) -> None:
         """See Limiting._fit. A worker's own session is fit already."""
         if self._session is not None and self._session.is_of(self.connection):
             return
         # Under a stricter level the count would see what was there before the lock was had.
-        level = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; " if outermost else ""
-        with self.connection.cursor() as cursor:
-            cursor.execute(level + PIN_PLANS)
+        if outermost:
+            with self.connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        self.pin()
 
     def _admit(self, queue: str, pairs: Collection[tuple[str, str]], paused: Collection[str]) -> set[str]:
         """See Limiting._admit. One statement."""

@@ -34,7 +34,6 @@ PIN_SESSION = "; ".join(
 )
 PIN_PLANS = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PLANS.items())
 PIN_TRANSACTION = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PINNED.items())
-PIN_PLANS = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PINNED.items() if value == "off")
 
 
 class Ids(list[UUID]):

