@@ -34,14 +34,14 @@ def columns_of(jobs: Iterable[Job]) -> tuple[str, ...]:
 
 
 def insert_one(connection: BaseDatabaseWrapper, job: Job) -> None:
-    """Store a job that cannot clash, on the caller's connection. It has both its stamps then."""
-    values = job.__dict__
-    columns = tuple(name for name in FIELDS if not isinstance(values[name], DatabaseDefault | None))
+    """Store a job that cannot clash, where the driver takes its values as they are. It has both its stamps then."""
+    row = job.__dict__
+    columns = tuple([name for name in FIELDS if row[name] is not None and type(row[name]) is not DatabaseDefault])
     unstamped = any(stamp not in columns for stamp in _STAMPS)
     statement = _insert(Job._meta.db_table, columns) + (f" RETURNING {', '.join(_STAMPS)}" if unstamped else "")
     # As the ORM does: after an error, the caller's transaction must be rolled back before anything else.
     with transaction.mark_for_rollback_on_error(using=connection.alias), connection.cursor() as cursor:
-        cursor.execute(statement, values_of([job], columns, connection)[0])
+        cursor.execute(statement, [row[name] for name in columns])
         if unstamped:
             job.enqueued_at, job.ready_at = cursor.fetchone()
 
