@@ -108,7 +108,7 @@ def load(store: Store, job_id: str | UUID, backend: str) -> WorkResult:
 
     Raises TaskResultDoesNotExist for an id that is malformed, unknown or pruned, and for a job whose task is not there.
     """
-    row = _find(store, _uuid(job_id))
+    row = find(store, _uuid(job_id))
     try:
         task = resolve(row.task)
     except TaskNotRegisteredError as error:
@@ -130,7 +130,8 @@ def _uuid(job_id: str | UUID) -> UUID:
         raise TaskResultDoesNotExist(f"{job_id!r} is not the id of a job.") from None
 
 
-def _find(store: Store, job_id: UUID) -> Job | FinishedJob | DeadLetter:
+def find(store: Store, job_id: UUID) -> Job | FinishedJob | DeadLetter:
+    """Return the row of a job, wherever it is now. Raises TaskResultDoesNotExist."""
     # A job may move while the tables are read one after the other; it moves on in the order in which they are read,
     # save when it is requeued, which the second round sees.
     for _ in range(2):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -52,5 +54,21 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}.")
         return int(text)
+
+    return convert
+
+
+def json_of(kind: type) -> Callable[[str], Any]:
+    """Return a converter of JSON text that holds a ``kind``, a list or a dict."""
+    word = "a list" if kind is list else "an object"
+
+    def convert(text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
+        if not isinstance(value, kind):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {word} in JSON.")
+        return value
 
     return convert

@@ -300,8 +300,8 @@ class PostgresStore(NotifyingStore):
         seconds, lapsed, withheld = self._rows(OUTLOOK)[0]
         return Outlook(None if seconds is None else timedelta(seconds=seconds), bool(lapsed), bool(withheld))
 
-    def _oldest_age(self, queue: str) -> float:
-        """See Watching._oldest_age. One statement."""
+    def oldest_age(self, queue: str) -> float:
+        """See Watching.oldest_age. One statement."""
         age: float = self._rows(OLDEST_AGE, {"queue": queue})[0][0]
         return max(0.0, age)
 

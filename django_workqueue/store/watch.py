@@ -175,7 +175,7 @@ class Watching(Claiming):
         paused = set(Pause.objects.using(self.alias).filter(kind=PauseKind.QUEUE).values_list("name", flat=True))
         counts = {
             # One by one, as the index has them: behind another queue's backlog a few jobs must not read as none.
-            "ready": Counter({name: self._ready().filter(queue=name)[:COUNT_CAP].count() for name in ready}),
+            "ready": Counter({name: self.count_ready(name, COUNT_CAP) for name in ready}),
             "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
             "blocked": self._capped(jobs.filter(state=Literal(JobState.BLOCKED.value), concurrency_key__isnull=False)),
             "parked": self._capped(jobs.filter(state=Literal(JobState.PARKED.value))),
@@ -188,6 +188,10 @@ class Watching(Claiming):
             for name in sorted(names)
         ]
 
+    def count_ready(self, queue: str, most: int) -> int:
+        """Count the ready jobs of ``queue``, and stop at ``most``."""
+        return self._ready().filter(queue=queue)[:most].count()
+
     def _queue_stats(
         self, row: Queue, workers: int, counts: Mapping[str, Counter[str]], paused: Collection[str]
     ) -> QueueStats:
@@ -195,7 +199,7 @@ class Watching(Claiming):
             queue=row.name,
             paused=row.name in paused,
             capped=frozenset(state for state, count in counts.items() if _is_capped(state, count, row.name)),
-            oldest_age_seconds=self._oldest_age(row.name),
+            oldest_age_seconds=self.oldest_age(row.name),
             workers=workers,
             done=row.done,
             failed=row.failed,
@@ -210,7 +214,7 @@ class Watching(Claiming):
         """Count by queue among the first COUNT_CAP rows: a count over all would scan the backlog."""
         return Counter(rows.order_by().values_list("queue", flat=True)[:COUNT_CAP])
 
-    def _oldest_age(self, queue: str) -> float:
+    def oldest_age(self, queue: str) -> float:
         """Return for how many seconds the oldest ready job has waited: it is at the head of its lane's level."""
         heads = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
         columns = heads.values_list("tenant", "rank", "ready_at")

@@ -8,7 +8,6 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import timedelta
-from io import StringIO
 from unittest.mock import Mock
 
 import pytest
@@ -32,19 +31,9 @@ from tests.factories import (
 )
 from tests.filling import fill_finished
 
+from .calling import call, report
+
 OLD_ROWS = 30_000
-
-
-def call(*arguments: str) -> str:
-    """Return what the command prints."""
-    out = StringIO()
-    call_command("workqueue", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def report(*arguments: str):
-    """Return what the command reports to a program."""
-    return json.loads(call(*arguments, "--format=json"))
 
 
 @contextmanager
@@ -312,3 +301,21 @@ def test_exit_codes_are_those_of_the_worker(process_environment, arguments, code
 
     assert done.returncode == code
     assert words in (done.stderr if code else done.stdout)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reader_that_goes_away_is_no_error(process_environment):
+    """``workqueue jobs | head`` ends quietly, with the code of what was done."""
+    JobFactory.create_batch(2000)
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "django", "workqueue", "jobs", "--limit=2000"],
+        env=process_environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with writer:
+        writer.stdout.readline()
+        writer.stdout.close()
+        errors = writer.stderr.read()
+
+    assert (writer.returncode, errors) == (0, b"")

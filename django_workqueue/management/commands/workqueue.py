@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError, CommandParser
-from django.db import OperationalError
+from django.db import DatabaseError
 from django.utils.connection import ConnectionDoesNotExist
 
-from ...worker.process import EXIT_USAGE
+from ...domain.contract import InvalidTask
+from ...exceptions import (
+    ArgumentsDoNotFitError,
+    InvalidJobError,
+    PayloadError,
+    TaskNotRegisteredError,
+    WorkQueueError,
+)
+from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
 from ..subcommands import SUBCOMMANDS
+
+FAULTS_OF_USAGE = (
+    ImproperlyConfigured,
+    ConnectionDoesNotExist,
+    ArgumentsDoNotFitError,
+    InvalidJobError,
+    InvalidTask,
+    PayloadError,
+    TaskNotRegisteredError,
+)
 
 
 class Command(QueueCommand):
@@ -37,12 +58,22 @@ class Command(QueueCommand):
         chosen = SUBCOMMANDS[subcommand]
         try:
             report = chosen.run(database=database, **given)
-        except (ImproperlyConfigured, ConnectionDoesNotExist) as error:
+        except FAULTS_OF_USAGE as error:
             raise CommandError(str(error), returncode=EXIT_USAGE) from error
-        except OperationalError as error:
+        except DatabaseError as error:
             raise CommandError(f"The database could not do it: {error}") from error
-        if given["format"] == "json":
-            self.stdout.write(json.dumps(report))
-            return
-        for line in chosen.lines(report):
-            self.stdout.write(line)
+        except WorkQueueError as error:
+            raise CommandError(str(error)) from error
+        self._print([json.dumps(report)] if given["format"] == "json" else chosen.lines(report))
+        if chosen.has_failed(report):
+            raise SystemExit(EXIT_CRASHED)
+
+    def _print(self, lines: Iterable[str]) -> None:
+        """Print until nobody reads any more, as ``head`` does not after its last line."""
+        try:
+            for line in lines:
+                self.stdout.write(line)
+            self.stdout.flush()
+        except BrokenPipeError:
+            # What is still in the buffer is written when Python ends, and would fail once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

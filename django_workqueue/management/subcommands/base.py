@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from django.core.management.base import CommandParser
 
 
-class Subcommand(Protocol):
+class Subcommand:
     """One thing that people do to the queue. Its docstring's first line is its help."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -16,6 +16,12 @@ class Subcommand(Protocol):
 
     def run(self, *, database: str | None, **options: Any) -> Any:
         """Do it, and return the report: what JSON can hold."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it does.")
 
     def lines(self, report: Any) -> Iterator[str]:
         """Yield the report for people."""
+        raise NotImplementedError(f"{type(self).__name__} must say how it reports.")
+
+    def has_failed(self, report: Any) -> bool:  # noqa: ARG002 - most have done what they report
+        """Whether the report is one that a script has to act on. The exit code says so."""
+        return False

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import CommandParser
 
-from ...lifecycle import operate
-from .. import arguments
+from ...domain.states import JobState
+from ...lifecycle import listing, operate
+from ...lifecycle.listing import Page, Wanted
+from ...models import Job
+from .acting import Acting
 
 
-class Cancel:
-    """Cancels jobs: those that wait at once, those that run by asking them to end."""
+class Cancel(Acting):
+    """Cancels live jobs: those that wait are over at once, those that run are asked to end."""
+
+    done = "cancelled"
+    words = {"requested": "asked to end"}
+    states = JobState.values
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the ids, whose jobs they may be, and how firmly to ask."""
-        parser.add_argument("ids", nargs="+", metavar="ID", type=arguments.job_id, help="The id of a job.")
-        parser.add_argument("--force", action="store_true", help="End what does not heed the request, as if timed out.")
-        parser.add_argument("--tenant", help="Touch the jobs of this tenant only.")
+        """Add whether those that do not heed the request are made to."""
+        super().add_arguments(parser)
+        parser.add_argument("--force", action="store_true", help="Interrupt what does not heed the request.")
 
-    def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
-        """Cancel, and say what became of each."""
-        done = operate.cancel(options["ids"], force=options["force"], tenant=options["tenant"], database=database)
-        return {
-            "cancelled": [str(pk) for pk in done.cancelled],
-            "requested": [str(pk) for pk in done.requested],
-            "refused": {str(refusal.job_id): refusal.problem for refusal in done.refused},
-        }
+    def page(self, wanted: Wanted, **given: Any) -> Page:
+        """Return live jobs that match."""
+        return listing.jobs(wanted, **given)
 
-    def lines(self, report: dict[str, Any]) -> Iterator[str]:
-        """Say one line for each job."""
-        for pk in report["cancelled"]:
-            yield f"Job {pk} is cancelled."
-        for pk in report["requested"]:
-            yield f"Job {pk} runs, and has been asked to end."
-        yield from report["refused"].values()
+    def present(self, ids: Sequence[UUID], **given: Any) -> set[UUID]:
+        """Return those that are live."""
+        return listing.present(Job, ids, **given)
+
+    def act(self, ids: Sequence[UUID], options: dict[str, Any], **given: Any) -> dict[str, Any]:
+        """Cancel them, one transaction for each."""
+        done = operate.cancel(ids, force=options["force"], **given)
+        return {self.done: done.cancelled, "requested": done.requested, "refused": done.refused}

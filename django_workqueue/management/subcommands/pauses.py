@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from ...exceptions import InvalidJobError
 from ...lifecycle import operate
 from ...worker.process import EXIT_USAGE
+from .base import Subcommand
 
 _KINDS = ("queue", "tenant", "task")
 
@@ -35,7 +36,7 @@ def _line(report: dict[str, Any], done: str, vain: str) -> str:
     return f"{report['kind']} {report['name']!r} {done if report['changed'] else vain}."
 
 
-class Pause:
+class Pause(Subcommand):
     """Keeps workers from beginning jobs of a queue, of a tenant or of a task."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -55,7 +56,7 @@ class Pause:
         yield _line(report, "is paused", "was paused already")
 
 
-class Resume:
+class Resume(Subcommand):
     """Lets workers begin jobs of a paused queue, tenant or task again."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -74,7 +75,7 @@ class Resume:
         yield _line(report, "is resumed", "was not paused")
 
 
-class Pauses:
+class Pauses(Subcommand):
     """Shows what is paused, since when and by whom."""
 
     def add_arguments(self, parser: CommandParser) -> None:

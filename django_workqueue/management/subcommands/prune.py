@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from ...lifecycle import operate
 from ...store.watch import COUNT_CAP
 from .. import arguments
+from .base import Subcommand
 
 LARGEST_BATCH = 10_000
 """Databases bound the parameters of a statement, and a delete is to take well below a second."""
@@ -25,7 +26,7 @@ _KINDS = {
 }
 
 
-class Prune:
+class Prune(Subcommand):
     """Deletes what has outlived its retention, in small batches."""
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -12,11 +12,13 @@ from django.core.management.base import CommandParser
 from ...domain.states import OffReason
 from ...lifecycle import reschedule
 from ...lifecycle.declare import Synced, sync
+from ..words import table
+from .base import Subcommand
 
 _HEAD = ("schedule", "when", "next", "last", "")
 
 
-class Schedules:
+class Schedules(Subcommand):
     """Lists every schedule with its next and last firing; with "sync", first makes them what the code says."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -43,10 +45,7 @@ class Schedules:
         if not report["schedules"]:
             yield "There is no schedule."
             return
-        table = [_HEAD, *map(_cells, report["schedules"])]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for cells in table:
-            yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        yield from table([_HEAD, *map(_cells, report["schedules"])])
 
 
 def _synced(done: Synced) -> dict[str, list[str]]:

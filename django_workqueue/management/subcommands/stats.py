@@ -10,12 +10,14 @@ from django.core.management.base import CommandParser
 
 from ...lifecycle import operate
 from ...store.watch import QueueStats
+from ..words import table
+from .base import Subcommand
 
 _COUNTS = ("ready", "scheduled", "blocked", "parked", "leased", "dead")
 _HEAD = ("queue", *_COUNTS, "oldest", "workers", "")
 
 
-class Stats:
+class Stats(Subcommand):
     """Shows every queue: what waits, for how long, what runs, and who serves it."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,11 +29,7 @@ class Stats:
 
     def lines(self, report: list[dict[str, Any]]) -> Iterator[str]:
         """Say one line for each queue."""
-        table = [_HEAD, *map(_cells, report)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for name, *cells in table:
-            padded = [cell.rjust(width) for cell, width in zip(cells[:-1], widths[1:-1], strict=True)]
-            yield "  ".join([name.ljust(widths[0]), *padded, cells[-1]]).rstrip()
+        yield from table([_HEAD, *map(_cells, report)], numbers=range(1, len(_HEAD) - 1), gap=1)
 
 
 def _described(row: QueueStats) -> dict[str, Any]:

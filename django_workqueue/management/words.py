@@ -1,0 +1,40 @@
+"""How the commands tell things to people: tables, spans of time, times."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from datetime import datetime
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
+
+
+def table(rows: Sequence[Sequence[str]], *, numbers: Container[int] = (), gap: int = 2) -> Iterator[str]:
+    """Yield ``rows`` as lines with their cells below each other; the columns in ``numbers`` end below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        padded = (
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        yield (" " * gap).join(padded).rstrip()
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in whole ones of its largest unit, as the options take it: "8s", "5m", "3h", "12d"."""
+    for unit, name in _UNITS:
+        if abs(seconds) >= unit:
+            return f"{int(seconds / unit)}{name}"
+    return f"{seconds:.0f}s"
+
+
+def since(text: str | None, now: str) -> str:
+    """Return how long a time of a report lies before ``now``: "5m ago", "in 3h"; "-" where there is none."""
+    if text is None:
+        return "-"
+    seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(text)).total_seconds()
+    return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
+
+
+def written(moment: datetime | None) -> str | None:
+    """Return a time as reports hold it."""
+    return None if moment is None else moment.isoformat()
