@@ -47,6 +47,12 @@ def send(address, *, copy=False):
 
 
 @task
+def ask_database():
+    """Ask twice."""
+    return Group.objects.count() + Group.objects.count()
+
+
+@task
 def fail(message="no paper"):
     """Fail each time."""
     raise OutOfPaperError(message)

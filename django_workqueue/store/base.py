@@ -69,6 +69,9 @@ class BaseStore:
         # In a transaction, a test case's for instance, autocommit is off, which Django takes for a broken connection.
         if not self.connection.in_atomic_block:
             close_if_worn(self.connection)
+        # With DEBUG on, the log of queries only grows: no request ends in a worker. A test's own log is left alone.
+        if not self.connection.force_debug_cursor:
+            self.connection.queries_log.clear()
         self.connection.ensure_connection()
         is_new = self.connection.connection is not self._prepared
         self._prepared = self.connection.connection

@@ -143,3 +143,14 @@ def test_absence_is_named_with_the_operation_and_the_database(error):
     assert (caught.value.operation, caught.value.database) == ("enqueue", "default")
     assert caught.value.__cause__ is error
     assert isinstance(error, Error)
+
+
+def test_query_log_of_a_workers_own_thread_does_not_grow(settings):
+    """With DEBUG on, Django keeps every statement until a request ends (Uninett/nav#97)."""
+    settings.DEBUG = True
+    store = store_for()
+    for _ in range(10):
+        store.prepare()
+        Job.objects.exists()
+
+    assert len(connection.queries_log) == 1

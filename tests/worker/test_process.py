@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.backends.signals import connection_created
 from django.db.migrations.recorder import MigrationRecorder
 
 from django_workqueue.domain.contract import task_finished, task_started
@@ -241,3 +242,23 @@ def test_only_a_server_has_a_limit_of_connections():
 
     assert limit is None if connection.vendor == "sqlite" else limit > 0
     assert store_for(pooled=True).connection_limit() is None
+
+
+def test_query_logs_do_not_grow_with_the_work(said, settings):
+    """In no thread of the worker, its own ones included (django/django PR#2772)."""
+    settings.DEBUG = True
+    samples.ask_database.enqueue_many([()] * 300)
+    logs = []
+
+    def note(connection, **_facts):
+        logs.append(connection.queries_log)
+
+    connection_created.connect(note)
+    try:
+        assert worker(said).run() == EXIT_CLEAN
+    finally:
+        connection_created.disconnect(note)
+
+    assert FinishedJob.objects.count() == 300
+    assert logs
+    assert max(map(len, logs)) < 100
