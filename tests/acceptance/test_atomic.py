@@ -21,9 +21,11 @@ COMPLETE = (b"gone AS (", b"COMMIT")
 
 def effects() -> tuple[list[str], list[str]]:
     """Return what attempts wrote: rows of the project, and jobs that followed."""
-    follow = Job.objects.filter(task=tasks.record.module_path).values_list("args", flat=True)
-    followed = FinishedJob.objects.filter(task=tasks.record.module_path).values_list("args", flat=True)
-    return sorted(Group.objects.values_list("name", flat=True)), sorted([*follow, *followed])
+    follow = {}
+    # Live ones first, and each once: a job that ends between the two looks is seen by both.
+    for model in (Job, FinishedJob):
+        follow |= dict(model.objects.filter(task=tasks.record.module_path).values_list("pk", "args"))
+    return sorted(Group.objects.values_list("name", flat=True)), sorted(follow.values())
 
 
 def only(attempt: int) -> tuple[list[str], list[str]]:
