@@ -81,6 +81,22 @@ def test_stop_does_not_wait_for_what_cannot_end(fleet, diary):
     assert books([stuck, holding]) == {"scheduled": 1, "succeeded": 1}
 
 
+def test_stuck_process_below_a_supervisor_is_replaced(fleet, diary):
+    """It leaves, and another takes its place; the supervisor goes on, and takes it for no crash."""
+    stuck = tasks.sleep_deaf_too_long.using(max_attempts=1).enqueue(LONG)
+    supervisor = fleet.start("--processes", "2", "--concurrency", "1", **settings(timeout_grace=0.5))
+    wait_until(lambda: diary.starts(stuck.id), "the stuck job to start")
+
+    wait_for_books([stuck], exhausted=1)
+    assert failure_kinds(stuck) == ["timeout"]
+    wait_until(lambda: Worker.objects.filter(state="running").count() == 2, "both processes to serve")
+    held = tasks.hold.enqueue_many([()] * 2)
+    wait_for_books(held, leased=2)
+    diary.open("gate")
+    wait_for_books(held, succeeded=2)
+    assert supervisor.stop() == 0
+
+
 def test_loop_past_its_timeout_is_ended_and_its_slot_stays(fleet, diary):
     """Pure Python is ended in its thread; the worker goes on, and retries it."""
     job = tasks.compute_too_long.using(max_attempts=2).enqueue()
