@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from django_workqueue import chain, chord, group
+from django_workqueue import InvalidJobError, chain, chord, group
 from django_workqueue.domain.contract import task_enqueued
 from django_workqueue.domain.outcomes import Bury, Retry
 from django_workqueue.domain.states import DeathReason
@@ -226,6 +226,14 @@ def test_members_and_plain_jobs_settle_in_one_batch(store):
 
     assert settled == {job.id for job in jobs}
     assert [job.decoded_args for job in started] == [["r", "next"]]
+
+
+def test_workflow_on_a_backend_that_stores_nothing_is_refused(settings):
+    """By name: what a dummy remembers would never be carried on."""
+    settings.TASKS = {"default": {"BACKEND": "django_workqueue.testing.DummyBackend"}}
+
+    with pytest.raises(InvalidJobError, match="DummyBackend"):
+        chain(tasks.say.signature()).enqueue()
 
 
 @pytest.mark.django_db
