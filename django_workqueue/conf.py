@@ -23,6 +23,8 @@ from .domain.limits import NO_LIMITS, Limits, Rate
 from .domain.policies import BackoffPolicy
 from .exceptions import LONGEST
 
+SHORTEST_TOKEN = 16
+"""Characters below which a token could be guessed."""
 MOST_BEGUN = 2_000_000_000
 """What a row can count of a rate's window."""
 
@@ -74,6 +76,8 @@ class Settings:
     """Schedules by name, each as it is written: one that cannot be used must not keep the others from firing."""
     bounds_depth: bool = False
     """Whether any queue bounds what may wait in it. Follows from ``policy`` and ``queues``."""
+    metrics_token: str | None = field(default=None, repr=False)
+    """What a monitor sends to be shown the numbers; None lets in none that way."""
     poll_interval: timedelta = timedelta(seconds=1)
     reap_interval: timedelta = timedelta(seconds=5)
 
@@ -180,6 +184,12 @@ def _name(value: Any) -> str:
     return value
 
 
+def _token(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or len(value) < SHORTEST_TOKEN or not value.isprintable()):
+        raise ValueError(f"must be printable text of at least {SHORTEST_TOKEN} characters, or None")
+    return value
+
+
 def _names(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
         raise ValueError("must map former dotted paths to present ones")
@@ -230,9 +240,12 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "ENQUEUE_HOOKS": ("enqueue_hooks", _paths),
     "RUN_HOOKS": ("run_hooks", _paths),
     "SCHEDULES": ("schedules", _entries),
+    "METRICS_TOKEN": ("metrics_token", _token),
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),
 }
+SECRETS = {"METRICS_TOKEN"}
+"""Keys whose values no message quotes."""
 QUEUE_KEYS = POLICY_KEYS.keys() | BACKOFF_KEYS.keys() | LIMIT_KEYS.keys()
 ALL_KEYS = QUEUE_KEYS | APP_KEYS.keys() | {"QUEUES"}
 
@@ -278,7 +291,8 @@ class _Reader:
                 try:
                     values[attribute] = parse(raw[key])
                 except (ValueError, OverflowError) as error:
-                    self._fault(f"{where}[{key!r}]", str(error), f"It is {raw[key]!r}.")
+                    shown = "Its value is not shown." if key in SECRETS else f"It is {raw[key]!r}."
+                    self._fault(f"{where}[{key!r}]", str(error), shown)
         return values
 
     def _unknown(self, raw: Mapping[str, Any], known: Any, where: str) -> None:

@@ -67,15 +67,14 @@ def health(bounds: Bounds, *, database: str | None = None) -> Health:
     served = [worker.queues for worker in store.live_workers(silence())]
     pauses = Pause.objects.using(store.alias).filter(kind=PauseKind.QUEUE)
     paused = set(pauses.values_list("name", flat=True))
-    ready = store.ready_queues()
+    ready = {each.queue: each for each in store.ready_work((bounds.max_backlog or 0) + 1)}
     dead = _dead(store)
-    most = 0 if bounds.max_backlog is None else bounds.max_backlog
     queues = [
         QueueHealth(
             queue=name,
             paused=name in paused,
-            oldest_age_seconds=store.oldest_age(name) if name in ready else 0.0,
-            ready=store.count_ready(name, most + 1) if name in ready else 0,
+            oldest_age_seconds=ready[name].oldest_age_seconds if name in ready else 0.0,
+            ready=ready[name].ready if name in ready else 0,
             dead=dead[name],
             workers=sum(serves(patterns, name) for patterns in served),
         )

@@ -32,7 +32,8 @@ from .listening import NotifyingStore
 from .reap import Lanes, Outlook
 from .session import PIN_PLANS, Ids, PooledSession, Session
 from .settle import result_of
-from .walks import LANES, LANES_BEHIND, OLDEST_AGE, QUEUES
+from .walks import LANES, LANES_BEHIND, QUEUES, READY_WORK
+from .watch import ReadyWork
 
 JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
 
@@ -300,10 +301,9 @@ class PostgresStore(NotifyingStore):
         seconds, lapsed, withheld = self._rows(OUTLOOK)[0]
         return Outlook(None if seconds is None else timedelta(seconds=seconds), bool(lapsed), bool(withheld))
 
-    def oldest_age(self, queue: str) -> float:
-        """See Watching.oldest_age. One statement."""
-        age: float = self._rows(OLDEST_AGE, {"queue": queue})[0][0]
-        return max(0.0, age)
+    def ready_work(self, most: int) -> list[ReadyWork]:
+        """See Watching.ready_work. One statement."""
+        return [ReadyWork(*row) for row in self._rows(READY_WORK, {"most": most})]
 
     def is_unavailable(self, error: Exception) -> bool:
         """Whether the server is away: connection refused or lost, shutting down, starting up, or out of connections."""

@@ -34,15 +34,19 @@ SELECT tenant FROM walk WHERE tenant IS NOT NULL
 
 LANES, LANES_BEHIND = _lanes(), _lanes("AND tenant > %(after)s")
 
-# The heads of all lanes and levels, one descent each: the index has the oldest job of a level in front.
-OLDEST_AGE = f"""
-WITH RECURSIVE head(tenant, rank, ready_at) AS (
-    (SELECT tenant, rank, ready_at FROM {JOB} WHERE state = 'ready' AND queue = %(queue)s
-     ORDER BY tenant, rank, ready_at LIMIT 1)
+# The heads of all queues, lanes and levels, one descent each: the index has the oldest job of a level in front.
+READY_WORK = f"""
+WITH RECURSIVE head(queue, tenant, rank, ready_at) AS (
+    (SELECT queue, tenant, rank, ready_at FROM {JOB} WHERE state = 'ready'
+     ORDER BY queue, tenant, rank, ready_at LIMIT 1)
     UNION ALL
     SELECT next.* FROM head CROSS JOIN LATERAL (
-        SELECT tenant, rank, ready_at FROM {JOB}
-        WHERE state = 'ready' AND queue = %(queue)s AND (tenant, rank) > (head.tenant, head.rank)
-        ORDER BY tenant, rank, ready_at LIMIT 1) next)
-SELECT coalesce(extract(epoch FROM statement_timestamp() - min(ready_at)), 0)::float8 FROM head
+        SELECT queue, tenant, rank, ready_at FROM {JOB}
+        WHERE state = 'ready' AND (queue, tenant, rank) > (head.queue, head.tenant, head.rank)
+        ORDER BY queue, tenant, rank, ready_at LIMIT 1) next)
+SELECT queue,
+       (SELECT count(*) FROM (SELECT 1 FROM {JOB} job
+                              WHERE job.state = 'ready' AND job.queue = head.queue LIMIT %(most)s) few),
+       greatest(0, extract(epoch FROM statement_timestamp() - min(ready_at)))::float8
+FROM head GROUP BY queue ORDER BY queue
 """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError
 from django.db.models import F, QuerySet
@@ -86,6 +86,14 @@ class LiveWorker:
 
     id: str
     queues: str
+
+
+class ReadyWork(NamedTuple):
+    """The ready jobs of one queue: how many, and for how long the oldest has waited."""
+
+    queue: str
+    ready: int
+    oldest_age_seconds: float
 
 
 class Watching(Claiming):
@@ -171,35 +179,44 @@ class Watching(Claiming):
         """Return the statistics of every queue in sight; ``workers_of`` tells how many live workers serve one."""
         rows = {row.pk: row for row in Queue.objects.using(self.alias).all()}
         jobs = Job.objects.using(self.alias)
-        ready = self.ready_queues()
+        ready = self.ready_work(COUNT_CAP)
+        ages = {each.queue: each.oldest_age_seconds for each in ready}
         paused = set(Pause.objects.using(self.alias).filter(kind=PauseKind.QUEUE).values_list("name", flat=True))
         counts = {
-            # One by one, as the index has them: behind another queue's backlog a few jobs must not read as none.
-            "ready": Counter({name: self.count_ready(name, COUNT_CAP) for name in ready}),
+            "ready": Counter({each.queue: each.ready for each in ready}),
             "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
             "blocked": self._capped(jobs.filter(state=Literal(JobState.BLOCKED.value), concurrency_key__isnull=False)),
             "parked": self._capped(jobs.filter(state=Literal(JobState.PARKED.value))),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
             "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
         }
-        names = {*rows, *ready, *(name for count in counts.values() for name in count)}
+        names = {*rows, *ages, *(name for count in counts.values() for name in count)}
         return [
-            self._queue_stats(rows.get(name) or Queue(name=name), workers_of(name), counts, paused)
+            self._queue_stats(
+                rows.get(name) or Queue(name=name), workers_of(name), counts, ages.get(name, 0.0), paused=name in paused
+            )
             for name in sorted(names)
         ]
 
-    def count_ready(self, queue: str, most: int) -> int:
-        """Count the ready jobs of ``queue``, and stop at ``most``."""
-        return self._ready().filter(queue=queue)[:most].count()
+    def ready_work(self, most: int) -> list[ReadyWork]:
+        """
+        Return each queue that has ready jobs, in name order, with how many, counted up to ``most``, and their age.
+
+        Each is counted by itself: behind another queue's backlog a few jobs must not read as none.
+        """
+        return [
+            ReadyWork(name, self._ready().filter(queue=name)[:most].count(), self._oldest_age(name))
+            for name in self.ready_queues()
+        ]
 
     def _queue_stats(
-        self, row: Queue, workers: int, counts: Mapping[str, Counter[str]], paused: Collection[str]
+        self, row: Queue, workers: int, counts: Mapping[str, Counter[str]], oldest_age_seconds: float, *, paused: bool
     ) -> QueueStats:
         return QueueStats(
             queue=row.name,
-            paused=row.name in paused,
+            paused=paused,
             capped=frozenset(state for state, count in counts.items() if _is_capped(state, count, row.name)),
-            oldest_age_seconds=self.oldest_age(row.name),
+            oldest_age_seconds=oldest_age_seconds,
             workers=workers,
             done=row.done,
             failed=row.failed,
@@ -214,7 +231,7 @@ class Watching(Claiming):
         """Count by queue among the first COUNT_CAP rows: a count over all would scan the backlog."""
         return Counter(rows.order_by().values_list("queue", flat=True)[:COUNT_CAP])
 
-    def oldest_age(self, queue: str) -> float:
+    def _oldest_age(self, queue: str) -> float:
         """Return for how many seconds the oldest ready job has waited: it is at the head of its lane's level."""
         heads = self._ready().filter(queue=queue).order_by("tenant", "rank", "ready_at")
         columns = heads.values_list("tenant", "rank", "ready_at")
