@@ -71,3 +71,9 @@ def call(*given_and_name):
     """Return the own name, and what was given before it, if anything was."""
     *given, name = given_and_name
     return [name, *given]
+
+
+@task(atomic=True, retention=0)
+def forget_atomically(value):
+    """Return a value in the transaction that records the success."""
+    return value

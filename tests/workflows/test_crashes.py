@@ -14,7 +14,7 @@ from django_workqueue.domain.states import DeathReason
 from django_workqueue.lifecycle import operate
 from django_workqueue.models import DeadLetter, FinishedJob, Job, Workflow, WorkflowMember
 from django_workqueue.store import store_for
-from django_workqueue.testing import advance, drain
+from django_workqueue.testing import ThreadedWorker, advance, drain
 from tests.claims import claim, claim_one, failed, succeeded
 from tests.racing import race
 
@@ -253,3 +253,15 @@ def test_every_start_of_a_member_is_announced(store):
         task_enqueued.disconnect(note)
 
     assert seen == [member.id for member in handle.members]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_atomic_member_starts_what_follows_in_its_own_transaction():
+    """Its writes, its success and the next link are one; on a real worker too."""
+    handle = chain(tasks.forget_atomically.signature("a"), tasks.join.signature("b")).enqueue()
+
+    with ThreadedWorker() as worker:
+        worker.settle()
+
+    handle.refresh()
+    assert handle.result == "a-b"
