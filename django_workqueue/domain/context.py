@@ -56,6 +56,8 @@ class JobContext:
     """
 
     job_id: UUID
+    task: str = ""
+    """The dotted path under which the job is stored."""
     queue: str
     tenant: str
     attempt: int

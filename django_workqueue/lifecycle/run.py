@@ -293,6 +293,7 @@ def _context(
 ) -> JobContext:
     return JobContext(
         job_id=job.id,
+        task=job.task,
         queue=job.queue,
         tenant=job.tenant,
         attempt=job.attempts,

@@ -35,6 +35,13 @@ def since(text: str | None, now: str) -> str:
     return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
 
 
+def printable(line: str) -> str:
+    """Return ``line`` with its control characters written out: what a job holds must not steer a terminal."""
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+
+
 def written(moment: datetime | None) -> str | None:
     """Return a time as reports hold it."""
     return None if moment is None else moment.isoformat()

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from django_workqueue import correlation_id, hooks
+from django_workqueue import correlation_id, hooks, tracing
 from django_workqueue.checks import check_hooks
 from django_workqueue.models import Job
 from django_workqueue.testing import drain
@@ -47,8 +47,13 @@ def public(owner: type) -> set[str]:
 
 
 def test_reference_lists_the_hooks_there_are():
-    """Each public name of the module has a heading, and a new job's attributes are listed."""
-    own = {name for name, value in vars(hooks).items() if getattr(value, "__module__", "") == hooks.__name__}
+    """Each public name of the modules has a heading, and a new job's attributes are listed."""
+    own = {
+        name
+        for module in (hooks, tracing)
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    }
 
     assert {name for name in own if not name.startswith("_")} == set(headings(REFERENCE)) - {
         "ENQUEUE_HOOKS",
@@ -57,7 +62,7 @@ def test_reference_lists_the_hooks_there_are():
     assert {cells[0] for cells in rows(section(REFERENCE, "NewJob"))} == public(hooks.NewJob)
 
 
-@pytest.mark.parametrize("page", ["docs/howto/hooks.md", REFERENCE])
+@pytest.mark.parametrize("page", ["docs/howto/hooks.md", "docs/howto/tracing.md", REFERENCE])
 def test_hooks_on_the_page_pass_the_check(page, make_shop):
     """Settings that are copied, with the files beside them, are settings that work."""
     make_shop(page)

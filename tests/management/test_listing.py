@@ -220,6 +220,17 @@ def test_one_job_is_shown_with_its_failures_and_no_values():
     assert f"    {SECRET}" in call("job", str(letter.pk), "--values")
 
 
+def test_stored_text_does_not_steer_the_terminal():
+    """An error's message may come from a stranger."""
+    letter = DeadLetterFactory(last_error="\x1b[2Jgone")
+    FailureFactory(job_id=letter.pk, message="\x1b]0;title\x07")
+
+    text = call("job", str(letter.pk), "--values")
+
+    assert "\\x1b[2Jgone" in text
+    assert all(line.isprintable() for line in text.splitlines())
+
+
 def test_result_and_undecodable_text_are_shown_as_they_are():
     """A row that no worker could read must be readable here."""
     finished = FinishedJobFactory(args="no JSON", metadata="none either")

@@ -24,6 +24,7 @@ from ...exceptions import (
 from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
 from ..subcommands import SUBCOMMANDS
+from ..words import printable
 
 FAULTS_OF_USAGE = (
     ImproperlyConfigured,
@@ -64,7 +65,7 @@ class Command(QueueCommand):
             raise CommandError(f"The database could not do it: {error}") from error
         except WorkQueueError as error:
             raise CommandError(str(error)) from error
-        self._print([json.dumps(report)] if given["format"] == "json" else chosen.lines(report))
+        self._print([json.dumps(report)] if given["format"] == "json" else map(printable, chosen.lines(report)))
         if chosen.has_failed(report):
             raise SystemExit(EXIT_CRASHED)
 
