@@ -8,6 +8,7 @@ import factory
 from django.utils import timezone
 from factory.django import DjangoModelFactory
 
+from django_workqueue.domain.fingerprints import fingerprint
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.states import (
     DeathReason,
@@ -225,6 +226,7 @@ class DeadLetterFactory(JobColumnsFactory):
     attempts = 5
     reason = DeathReason.EXHAUSTED
     last_error = "ValueError: the printer is on fire"
+    fingerprint = factory.LazyAttribute(lambda letter: fingerprint(letter.task, letter.last_error))
     died_at = ago(minutes=1)
 
     @factory.post_generation

@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from ..models import DeadLetter
-from .filters import QueueFilter, ReasonFilter
+from .dead_groups import DeadGroupsMixin
+from .filters import GroupFilter, QueueFilter, ReasonFilter
 from .job_columns import WHAT, WHERE
 from .keyset import Keyset
 from .operating import OperatingMixin
@@ -16,7 +17,7 @@ from .operations import DISCARD, REQUEUE
 from .words import when
 
 
-class DeadLetterAdminMixin(OperatingMixin):
+class DeadLetterAdminMixin(DeadGroupsMixin, OperatingMixin):
     """
     Dead letters, newest first.
 
@@ -28,7 +29,7 @@ class DeadLetterAdminMixin(OperatingMixin):
     actions = ("requeue", "discard")
     operations = (REQUEUE, DISCARD)
     list_display = ("task", "reason", "error_line", "died", "queue", "tenant")
-    list_filter = (QueueFilter, ReasonFilter)
+    list_filter = (GroupFilter, ReasonFilter, QueueFilter)
     empty_text = _("No job has stopped for good. One that does waits here until a person decides.")
     fieldsets = (
         (None, {"fields": ("reason", "died", "enqueued", "tries", "shown_last_error")}),

@@ -86,6 +86,20 @@ class ReasonFilter(WordFilter):
     words = DeathReason
 
 
+class GroupFilter(ColumnFilter):
+    """Keeps to one group of dead letters; the page of groups leads to it."""
+
+    title = _("group")
+    parameter_name = "fingerprint"
+    # The index of fingerprints has them in the order of the list.
+    reach = Reach.PAGE
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the group that is shown, if one is: all of them would be too many."""
+        chosen = request.GET.get(self.parameter_name)
+        return [(chosen, _("This group"))] if chosen else []
+
+
 class OutcomeFilter(WordFilter):
     """Filters finished jobs by how they ended."""
 

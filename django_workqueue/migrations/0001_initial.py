@@ -129,6 +129,7 @@ class Migration(migrations.Migration):
                         verbose_name="reason",
                     ),
                 ),
+                ("fingerprint", models.CharField(default="", max_length=32, verbose_name="fingerprint")),
                 ("died_at", models.DateTimeField(verbose_name="died")),
                 ("acknowledged_at", models.DateTimeField(blank=True, null=True, verbose_name="acknowledged")),
                 (
@@ -145,7 +146,10 @@ class Migration(migrations.Migration):
                     ("discard_deadletter", "Can discard dead letters"),
                 ),
                 "default_permissions": ("view",),
-                "indexes": [models.Index(fields=["-died_at", "-id"], name="dwq_dead_newest")],
+                "indexes": [
+                    models.Index(fields=["-died_at", "-id"], name="dwq_dead_newest"),
+                    models.Index(fields=["fingerprint", "-died_at", "-id"], name="dwq_dead_group"),
+                ],
             },
         ),
         migrations.CreateModel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from ..domain import fingerprints
 from ..domain.states import DeathReason
 from .base import JobColumns
 from .failure import Failure
@@ -14,6 +15,8 @@ class DeadLetter(JobColumns):
     """The whole job, why it stopped, and who has looked at it."""
 
     reason = models.CharField(_("reason"), max_length=12, choices=DeathReason.choices)
+    fingerprint = models.CharField(_("fingerprint"), max_length=fingerprints.LENGTH, default="")
+    """Equal in those of one task that died of one kind of error: the group that a person looks at as one."""
     died_at = models.DateTimeField(_("died"))
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True, blank=True)
     acknowledged_by = models.CharField(_("acknowledged by"), max_length=150, blank=True, default="")
@@ -27,7 +30,10 @@ class DeadLetter(JobColumns):
             ("requeue_deadletter", "Can requeue dead letters"),
             ("discard_deadletter", "Can discard dead letters"),
         )
-        indexes = (models.Index(fields=("-died_at", "-id"), name="dwq_dead_newest"),)
+        indexes = (
+            models.Index(fields=("-died_at", "-id"), name="dwq_dead_newest"),
+            models.Index(fields=("fingerprint", "-died_at", "-id"), name="dwq_dead_group"),
+        )
 
     @property
     def failures(self) -> models.QuerySet[Failure]:

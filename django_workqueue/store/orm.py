@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .cancel import Cancelling
+from .dead_groups import Grouping
 from .operate import Operating
 from .reap import Reaping
 from .schedules import Scheduling
 from .watch import Watching
 
 
-class OrmStore(Watching, Reaping, Cancelling, Operating, Scheduling):
+class OrmStore(Watching, Reaping, Cancelling, Operating, Scheduling, Grouping):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

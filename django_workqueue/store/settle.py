@@ -10,6 +10,7 @@ from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet,
 from django.db.models.functions import Greatest, Least
 
 from ..conf import get_settings
+from ..domain.fingerprints import fingerprint
 from ..domain.outcomes import Bury, Cancel, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.states import DeathReason, Ending, FailureKind, JobState, MemberState
 from ..exceptions import LossReason
@@ -241,7 +242,8 @@ class Settling(Flowing):
         return jobs
 
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
-        DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, **copied(job))
+        cause = fingerprint(job.task, job.last_error)
+        DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, fingerprint=cause, **copied(job))
         self.lose_member(job, MemberState.DEAD, job.last_error)
         job.delete(using=self.alias)
 

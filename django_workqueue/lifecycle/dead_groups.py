@@ -1,0 +1,65 @@
+"""Look at dead letters by cause: one group for each task and kind of error."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ..domain.fingerprints import normalised
+from ..models import DeadLetter
+from ..store import store_for
+
+PAGE = 50
+COUNTED = 1000
+"""Letters that are counted in a group; beyond it is known only that there are more."""
+MOST = 2000
+"""Groups that are looked through for the page that is asked for."""
+
+
+class DeadGroup(NamedTuple):
+    """The dead letters of one task that died of one kind of error."""
+
+    fingerprint: str
+    size: int
+    """Up to COUNTED; COUNTED + 1 says that there are more."""
+    sample: DeadLetter
+    """The one that died last."""
+    first_died_at: datetime
+
+    @property
+    def task(self) -> str:
+        """Dotted path of the task."""
+        return self.sample.task
+
+    @property
+    def error(self) -> str:
+        """The error that they have in common, "Class: message", with "#" for what differs."""
+        return normalised(self.sample.last_error)
+
+    @property
+    def last_died_at(self) -> datetime:
+        """When the group grew last."""
+        return self.sample.died_at
+
+
+class GroupPage(NamedTuple):
+    """Groups in order, when they were read by the clock that stamps them, and whether there are more."""
+
+    groups: list[DeadGroup]
+    read_at: datetime
+    has_more: bool
+
+
+def dead_groups(*, page: int = 0, database: str | None = None) -> GroupPage:
+    """Return one page of groups, from page 0 on, those that grew last first: three statements, however many letters."""
+    store = store_for(database)
+    rows = store.dead_groups(limit=PAGE + 1, offset=page * PAGE, most=MOST, cap=COUNTED + 1)
+    ids = {pk for row in rows[:PAGE] for pk in (row.newest, row.oldest)}
+    letters = DeadLetter.objects.using(store.alias).in_bulk(list(ids))
+    found = [
+        DeadGroup(row.fingerprint, row.size, letters[row.newest], letters[row.oldest].died_at)
+        for row in rows[:PAGE]
+        # A letter may be requeued between the two statements.
+        if row.newest in letters and row.oldest in letters
+    ]
+    return GroupPage(found, store.now(), len(rows) > PAGE)

@@ -1,0 +1,68 @@
+"""Dead letters by cause: a walk along the index of fingerprints, a few descents for each group and no scan."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from ..models import DeadLetter
+from .base import BaseStore
+
+DEAD = DeadLetter._meta.db_table
+
+# Every inner query is one descent, but for the count, which reads up to its cap: plain SQL that all databases speak.
+GROUPS = f"""
+WITH RECURSIVE walk(fingerprint, step) AS (
+    SELECT (SELECT letter.fingerprint FROM {DEAD} letter ORDER BY letter.fingerprint LIMIT 1), 1
+    UNION ALL
+    SELECT (SELECT letter.fingerprint FROM {DEAD} letter WHERE letter.fingerprint > walk.fingerprint
+            ORDER BY letter.fingerprint LIMIT 1),
+           step + 1
+    FROM walk WHERE walk.fingerprint IS NOT NULL AND step < %(most)s),
+seen AS (
+    SELECT walk.fingerprint,
+           (SELECT letter.died_at FROM {DEAD} letter WHERE letter.fingerprint = walk.fingerprint
+            ORDER BY letter.fingerprint, letter.died_at DESC, letter.id DESC LIMIT 1) AS last_at
+    FROM walk WHERE walk.fingerprint IS NOT NULL),
+page AS (SELECT fingerprint, last_at FROM seen ORDER BY last_at DESC, fingerprint LIMIT %(limit)s OFFSET %(offset)s)
+SELECT page.fingerprint,
+       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
+        ORDER BY letter.fingerprint, letter.died_at DESC, letter.id DESC LIMIT 1),
+       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
+        ORDER BY letter.fingerprint DESC, letter.died_at, letter.id LIMIT 1),
+       (SELECT count(*) FROM (SELECT 1 FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
+                              LIMIT %(cap)s) counted)
+FROM page ORDER BY page.last_at DESC, page.fingerprint
+"""
+
+
+class DeadGroupRow(NamedTuple):
+    """One group: the ids of its newest and oldest letters, and how many it has, up to the cap."""
+
+    fingerprint: str
+    newest: UUID
+    oldest: UUID
+    size: int
+
+
+class Grouping(BaseStore):
+    """Reads about groups of dead letters."""
+
+    def dead_groups(self, *, limit: int, offset: int, most: int, cap: int) -> list[DeadGroupRow]:
+        """
+        Return ``limit`` groups behind ``offset``, those that grew last first, each counted up to ``cap``.
+
+        Only the first ``most`` fingerprints are walked. The plan is pinned: the statistics of a table that was empty
+        an hour ago make a scan look cheap.
+        """
+        parameters = {"limit": limit, "offset": offset, "most": most, "cap": cap}
+        with self.transaction():
+            self.pin()
+            with self.connection.cursor() as cursor:
+                cursor.execute(GROUPS, parameters)
+                rows = cursor.fetchall()
+        return [DeadGroupRow(mark, _id(newest), _id(oldest), count) for mark, newest, oldest, count in rows]
+
+
+def _id(stored: UUID | str) -> UUID:
+    return stored if isinstance(stored, UUID) else UUID(stored)
