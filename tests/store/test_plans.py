@@ -17,6 +17,8 @@ from django.db import connection
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.outcomes import ClaimedJob
 from django_workqueue.domain.rotation import FIRST_RANK, LAST_RANK, LaneTurn, Segment
+from django_workqueue.lifecycle import listing
+from django_workqueue.lifecycle.listing import Wanted
 from django_workqueue.models import Job, Lease, Schedule
 from django_workqueue.store import store_for
 from tests.claims import fail, order, put_back, succeeded
@@ -313,6 +315,31 @@ def test_statistics_read_a_bounded_number_of_rows(backlog, monkeypatch):
         store_for().stats(lambda name: 0)
 
     assert sum(plan.buffers for plan in plans) <= 60_000
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(),
+        Wanted(queue="mail"),
+        Wanted(queue="nothing"),
+        Wanted(tenant="t7", state="ready"),
+        Wanted(state="scheduled"),
+        Wanted(state="leased"),
+        Wanted(error="CardError"),
+    ],
+    ids=str,
+)
+def test_list_of_jobs_reads_a_window(backlog, monkeypatch, wanted):
+    """Whoever looks at three in the morning must not add a scan of the backlog to what is wrong."""
+    with explained(monkeypatch, JOB) as plans:
+        listing.jobs(wanted, limit=50)
+
+    for plan in plans:
+        scanned = {node.get("Relation Name") for node in plan.nodes() if node["Node Type"] == "Seq Scan"}
+        assert JOB not in scanned
+        assert plan.buffers <= 450_000
+        assert plan.discarded <= listing.WINDOW
 
 
 def test_upcoming_schedules_are_the_head_of_their_index(store, monkeypatch):
