@@ -191,6 +191,7 @@ def test_stats_tell_people_in_a_table(db, monkeypatch):
     ]  # fmt: skip
     assert default == ["default", "2+", *"00000", default[7], "0", "unserved"]
     assert default[7].startswith("12")
+    assert [row["queue"] for row in report("stats", "--queue=m*")] == ["mail"]
     assert mail == ["mail", *"000000", "0s", "0", "paused"]
 
 
@@ -206,9 +207,19 @@ def test_what_is_named_is_paused_and_resumed(db, kind):
     assert call(*words) == f"{kind} 'shop.mail' was paused already.\n"
     assert call("pauses").startswith(f"{kind.ljust(6)}  'shop.mail' by olga since ")
     report = json.loads(call("resume", f"--{kind}", "shop.mail", "--format", "json"))
-    assert report == {"kind": kind, "name": "shop.mail", "changed": True}
+    assert report == {"kind": kind, "name": "shop.mail", "changed": True, "dry_run": False}
     assert call("resume", f"--{kind}", "shop.mail") == f"{kind} 'shop.mail' was not paused.\n"
     assert call("pauses") == "Nothing is paused.\n"
+
+
+def test_dry_run_of_a_pause_tells_what_would_change(db):
+    """And changes nothing."""
+    assert call("pause", "--queue=mail", "--dry-run") == "queue 'mail' would be paused.\n"
+    assert call("pauses") == "Nothing is paused.\n"
+    call("pause", "--queue=mail")
+    assert call("pause", "--queue=mail", "--dry-run") == "queue 'mail' was paused already.\n"
+    assert call("resume", "--queue=mail", "--dry-run") == "queue 'mail' would be resumed.\n"
+    assert report("pauses")[0]["name"] == "mail"
 
 
 def test_pause_is_by_the_user_in_the_system(db, monkeypatch):

@@ -21,6 +21,7 @@ def _add_target(parser: CommandParser) -> None:
     target.add_argument("--queue", help="Name of the queue.")
     target.add_argument("--tenant", help="Name of the tenant, in all queues.")
     target.add_argument("--task", help="Dotted path of the task, in all queues and of all tenants.")
+    parser.add_argument("--dry-run", action="store_true", help="Change nothing, and tell what would change.")
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
@@ -30,6 +31,16 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
     except InvalidJobError as error:
         raise CommandError(str(error), returncode=EXIT_USAGE) from error
     return named
+
+
+def _is_paused(named: dict[str, Any], database: str | None) -> bool:
+    found = operate.pausable(**named)
+    return any((pause.kind, pause.name) == found for pause in operate.paused(database=database))
+
+
+def _report(named: dict[str, Any], *, changed: bool, dry_run: bool = False) -> dict[str, Any]:
+    [(kind, name)] = named.items()
+    return {"kind": kind, "name": name, "changed": changed, "dry_run": dry_run}
 
 
 def _line(report: dict[str, Any], done: str, vain: str) -> str:
@@ -47,13 +58,13 @@ class Pause(Subcommand):
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Pause it."""
         named = _named(options)
-        changed = operate.pause(**named, by=options["by"] or _user(), database=database)
-        [(kind, name)] = named.items()
-        return {"kind": kind, "name": name, "changed": changed}
+        if options["dry_run"]:
+            return _report(named, changed=not _is_paused(named, database), dry_run=True)
+        return _report(named, changed=operate.pause(**named, by=options["by"] or _user(), database=database))
 
     def lines(self, report: dict[str, Any]) -> Iterator[str]:
         """Say what changed."""
-        yield _line(report, "is paused", "was paused already")
+        yield _line(report, "would be paused" if report["dry_run"] else "is paused", "was paused already")
 
 
 class Resume(Subcommand):
@@ -66,13 +77,13 @@ class Resume(Subcommand):
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Resume it."""
         named = _named(options)
-        changed = operate.resume(**named, database=database)
-        [(kind, name)] = named.items()
-        return {"kind": kind, "name": name, "changed": changed}
+        if options["dry_run"]:
+            return _report(named, changed=_is_paused(named, database), dry_run=True)
+        return _report(named, changed=operate.resume(**named, database=database))
 
     def lines(self, report: dict[str, Any]) -> Iterator[str]:
         """Say what changed."""
-        yield _line(report, "is resumed", "was not paused")
+        yield _line(report, "would be resumed" if report["dry_run"] else "is resumed", "was not paused")
 
 
 class Pauses(Subcommand):

@@ -21,11 +21,13 @@ class Stats(Subcommand):
     """Shows every queue: what waits, for how long, what runs, and who serves it."""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add nothing."""
+        """Add which queue."""
+        parser.add_argument("--queue", help="Name of a queue, or a pattern (default: all).")
 
-    def run(self, *, database: str | None, **_others: Any) -> list[dict[str, Any]]:
+    def run(self, *, database: str | None, **options: Any) -> list[dict[str, Any]]:
         """Read the statistics."""
-        return [_described(row) for row in operate.stats(database=database)]
+        wanted = [options["queue"] or "*"]
+        return [_described(row) for row in operate.stats(database=database) if operate.matches(wanted, row.queue)]
 
     def lines(self, report: list[dict[str, Any]]) -> Iterator[str]:
         """Say one line for each queue."""
