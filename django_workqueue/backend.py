@@ -14,7 +14,7 @@ from .domain.registry import call_plan
 from .lifecycle import enqueue as enqueueing
 from .lifecycle import results
 from .lifecycle.events import announce, is_listened_to
-from .lifecycle.requests import request_for
+from .lifecycle.requests import Requests
 from .lifecycle.results import Results, WorkResult
 from .store import store_for
 from .tasks import Call, WorkTask
@@ -109,4 +109,5 @@ def _constant(result: WorkResult) -> Callable[[], WorkResult]:
 
 def requests_for(task: AnyTask, calls: Iterable[Call]) -> list[enqueueing.JobRequest]:
     """Return the request for each call's job."""
-    return [request_for(task, call.args, call.kwargs, job_id=call.job_id, dedupe_key=call.dedupe_key) for call in calls]
+    request = Requests(task).request
+    return [request(call.args, call.kwargs, job_id=call.job_id, dedupe_key=call.dedupe_key) for call in calls]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..exceptions import PayloadError, PayloadTooLargeError
@@ -31,7 +31,7 @@ def encode(value: Any, path: str, max_bytes: int) -> str:
     if not value and type(value) in _EMPTIES:
         return _EMPTIES[type(value)]
     _check(value, path, _MAX_DEPTH)
-    text = _encoder.encode(value)
+    text = "".join(_chunks(value, 0))
     size = len(text) if text.isascii() else len(text.encode())
     if size > max_bytes:
         raise PayloadTooLargeError(
@@ -76,6 +76,19 @@ _EMPTIES = {kind: text for text, kind in _EMPTY.items()}
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def _chunker() -> Callable[[Any, int], Iterable[str]]:
+    """Return what the encoder makes anew for every value, where it is written in C. Cycles were refused as too deep."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return lambda value, _level: _encoder.iterencode(value)
+    chunker: Callable[[Any, int], Iterable[str]] = make(
+        None, _encoder.default, json.encoder.encode_basestring, None, ":", ",", False, False, False
+    )
+    return chunker
+
+
+_chunks = _chunker()
+
 _scan = json.JSONDecoder().raw_decode
 
 
@@ -111,8 +124,12 @@ def _check(value: Any, path: str, depth: int) -> None:
 
 def _check_members(value: dict[Any, Any] | list[Any], path: str, depth: int) -> None:
     if isinstance(value, list):
+        if _are_plain(value):
+            return
         for index, member in enumerate(value):
             _check(member, f"{path}[{index}]", depth)
+        return
+    if set(map(type, value)) == _STR_ALONE and _are_plain(value) and _are_plain(value.values()):
         return
     for key, member in value.items():
         if type(key) is not str:
@@ -121,6 +138,24 @@ def _check_members(value: dict[Any, Any] | list[Any], path: str, depth: int) -> 
             )
         _check_text(key, f"the key {key!r} of {path}")
         _check(member, f"{path}[{key!r}]", depth)
+
+
+_STR_ALONE = {str}
+
+
+def _are_plain(members: Iterable[Any]) -> bool:
+    """Whether all are beyond doubt, as most arguments are: then none needs a path by which it could be named."""
+    for member in members:
+        kind = type(member)
+        if kind is str:
+            if not member.isascii() or "\x00" in member:
+                return False
+        elif kind is int:
+            if member.bit_length() > _MAX_INT_BITS:
+                return False
+        elif kind is not bool and member is not None:
+            return False
+    return True
 
 
 def _check_text(text: str, path: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
+from operator import is_
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
@@ -16,7 +17,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..domain.encoding import encode
 from ..domain.hooks import enqueue_hooks
-from ..domain.ids import new_id
+from ..domain.ids import new_ids
 from ..domain.states import JobState
 from ..domain.trace import captured_trace, checked_trace
 from ..exceptions import InvalidJobError
@@ -46,20 +47,24 @@ class JobRequest(NamedTuple):
     task: str
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = _NOTHING
+    dedupe_key: str | None = None
+    concurrency_key: str | None = None
+    job_id: UUID | None = None
     queue: str = "default"
     tenant: str = ""
     priority: int = 0
     run_after: datetime | timedelta | None = None
     max_attempts: int | None = None
-    dedupe_key: str | None = None
     dedupe_until: DedupeUntil = "finish"
     dedupe_ttl: timedelta | None = None
-    concurrency_key: str | None = None
     concurrency_limit: int = 1
     metadata: Mapping[str, Any] = _NOTHING
-    job_id: UUID | None = None
     marks: Mapping[str, Any] = _NOTHING
     """Metadata of the queue's own, whose keys begin with an underscore."""
+
+
+FIRST_COMMON = JobRequest._fields.index("queue")
+"""From this field on, the requests of one task have the same in them."""
 
 
 def enqueue(
@@ -94,7 +99,7 @@ def build(
     if enqueue_hooks():
         requests = [_hooked(request, trace, permitted_queues) for request in requests]
         trace = {}
-    jobs = [_build(request, trace) for request in requests]
+    jobs = list(_assembled(requests, trace))
     _set_due_times(clock, jobs, requests)
     _set_expiries(clock, jobs, requests)
     return jobs
@@ -102,7 +107,7 @@ def build(
 
 def check(request: JobRequest) -> None:
     """Raise what names the fault unless the request could be stored as it stands. Hooks do not see it."""
-    _build(request, _NOTHING)
+    list(_assembled([request], _NOTHING))
 
 
 def _now(store: Store) -> datetime:
@@ -136,41 +141,55 @@ def _hooked(request: JobRequest, trace: Mapping[str, Any], permitted_queues: Col
     return request._replace(queue=new.queue, tenant=new.tenant, priority=new.priority, metadata=metadata)
 
 
-def _build(request: JobRequest, trace: Mapping[str, Any]) -> Job:
+def _assembled(requests: Sequence[JobRequest], trace: Mapping[str, Any]) -> Iterator[Job]:
+    """Yield the job of each request. What it has in common with the one before it is checked and encoded once."""
+    most = get_settings().max_payload_bytes
+    common: dict[str, Any] = {}
+    last: JobRequest | None = None
+    options: tuple[Any, ...] = ()
+    for request, fresh_id in zip(requests, new_ids(len(requests)), strict=True):
+        # The very same: equal would not do, since True is equal to 1, and refused.
+        if last is None or request.task is not last.task or not all(map(is_, request[FIRST_COMMON:], options)):
+            common, options = _common_columns(request, trace), request[FIRST_COMMON:]
+            last = request
+        if request.dedupe_key is not None:
+            check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
+        job = Job.assemble(
+            common,
+            id=fresh_id if request.job_id is None else _checked_id(request.job_id),
+            args=encode(list(request.args), "args", most),
+            kwargs=encode(dict(request.kwargs), "kwargs", most),
+            dedupe_key=request.dedupe_key,
+        )
+        if request.concurrency_key is not None:
+            _limit(job, request)
+        yield job
+
+
+def _common_columns(request: JobRequest, trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns, checked, that jobs of such requests have in common."""
     settings = get_settings()
     queue = queue_name(request.queue)
     _check_names(queue, request.tenant, request.task)
-    if request.dedupe_key is not None:
-        check_text("dedupe_key", request.dedupe_key, KEY_LENGTH)
-    if request.concurrency_key is not None:
-        check_text("concurrency_key", request.concurrency_key, KEY_LENGTH)
-    return Job.assemble(
-        id=_job_id(request.job_id),
-        queue=queue,
-        tenant=request.tenant,
-        task=request.task,
-        args=encode(list(request.args), "args", settings.max_payload_bytes),
-        kwargs=encode(dict(request.kwargs), "kwargs", settings.max_payload_bytes),
-        priority=whole("priority", request.priority, -100, 100),
-        max_attempts=whole(
-            "max_attempts",
-            settings.queue(queue).max_attempts if request.max_attempts is None else request.max_attempts,
-            1,
-            MAX_ATTEMPTS,
-        ),
-        dedupe_key=request.dedupe_key,
-        dedupe_until_start=_until_start(request.dedupe_until),
-        metadata=_metadata(trace, request, settings.max_payload_bytes),
-        **_limited(request),
-    )
+    attempts = settings.queue(queue).max_attempts if request.max_attempts is None else request.max_attempts
+    return {
+        **Job.new_columns(),
+        "queue": queue,
+        "tenant": request.tenant,
+        "task": request.task,
+        "priority": whole("priority", request.priority, -100, 100),
+        "max_attempts": whole("max_attempts", attempts, 1, MAX_ATTEMPTS),
+        "dedupe_until_start": _until_start(request.dedupe_until),
+        "metadata": _metadata(trace, request, settings.max_payload_bytes),
+    }
 
 
-def _limited(request: JobRequest) -> dict[str, Any]:
-    """Return the columns of a job with a concurrency key: it waits for admission. None for the others."""
-    if request.concurrency_key is None:
-        return {}
-    limit = whole("concurrency_limit", request.concurrency_limit, 1, MOST_AT_ONCE)
-    return {"concurrency_key": request.concurrency_key, "concurrency_limit": limit, "state": JobState.BLOCKED}
+def _limit(job: Job, request: JobRequest) -> None:
+    """Let a job with a concurrency key wait for admission."""
+    check_text("concurrency_key", request.concurrency_key, KEY_LENGTH)
+    job.concurrency_key = request.concurrency_key
+    job.concurrency_limit = whole("concurrency_limit", request.concurrency_limit, 1, MOST_AT_ONCE)
+    job.state = JobState.BLOCKED
 
 
 def _set_due_times(clock: Callable[[], datetime], jobs: Sequence[Job], requests: Sequence[JobRequest]) -> None:
@@ -227,9 +246,7 @@ def _until_start(until: str) -> bool:
     return until == "start"
 
 
-def _job_id(given: UUID | None) -> UUID:
-    if given is None:
-        return new_id()
+def _checked_id(given: UUID) -> UUID:
     if not isinstance(given, UUID):
         raise InvalidJobError(f"job_id is {given!r}. Pass a uuid.UUID.")
     return given

@@ -140,7 +140,7 @@ def request_of(row: Schedule, firing: datetime) -> JobRequest:
 def _plain(row: Schedule, args: list[Any], kwargs: dict[str, Any]) -> JobRequest:
     """Return what a schedule asks for by itself."""
     key = f"schedule:{row.name}" if row.overlap == Overlap.SKIP else None
-    return JobRequest(row.task, args, kwargs, row.queue, row.tenant, row.priority, dedupe_key=key)
+    return JobRequest(row.task, args, kwargs, key, queue=row.queue, tenant=row.tenant, priority=row.priority)
 
 
 def _arguments(row: Schedule) -> tuple[list[Any], dict[str, Any]]:

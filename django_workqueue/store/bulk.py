@@ -8,12 +8,15 @@ arrays: as many parameters as there are columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import repeat
+from operator import is_, itemgetter
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 
 from ..models import Job, WorkflowMember
 from .enqueue import batches
@@ -23,26 +26,57 @@ FEWEST = 20
 """From so many jobs on, these ways make up for what they cost more."""
 
 _MEMBER_COLUMNS = tuple(field.attname for field in WorkflowMember._meta.concrete_fields)
-_COPY_MEMBERS = f"COPY {WorkflowMember._meta.db_table} ({', '.join(_MEMBER_COLUMNS)}) FROM STDIN"
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
 def copy_in(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> None:
-    """Store stamped jobs that cannot clash, four times faster than the ORM's INSERT."""
-    columns = columns_of(jobs)
-    pick = itemgetter(*columns)
-    statement = f"COPY {Job._meta.db_table} ({', '.join(columns)}) FROM STDIN"
-    # Django's cursor passes copy() on as it is, with the driver's own errors.
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for job in jobs:
-            copy.write_row(pick(job.__dict__))
+    """Store stamped jobs that cannot clash, much faster than the ORM's INSERT."""
+    _copy(connection, Job, columns_of(jobs), jobs)
 
 
 def copy_members(connection: BaseDatabaseWrapper, members: Sequence[WorkflowMember]) -> None:
     """Store new members of workflows, in the same way."""
-    pick = itemgetter(*_MEMBER_COLUMNS)
-    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY_MEMBERS) as copy:
-        for member in members:
-            copy.write_row(pick(member.__dict__))
+    _copy(connection, WorkflowMember, _MEMBER_COLUMNS, members)
+
+
+def _copy(
+    connection: BaseDatabaseWrapper, model: type[Model], columns: Sequence[str], instances: Sequence[Model]
+) -> None:
+    statement = f"COPY {model._meta.db_table} ({', '.join(columns)}) FROM STDIN"
+    # Django's cursor passes copy() on as it is, with the driver's own errors.
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for some in batches(instances):
+            copy.write(_lines(columns, some))
+
+
+def _lines(columns: Sequence[str], instances: Sequence[Model]) -> str:
+    """
+    Return the rows in COPY's text format, a column at a time: in most, all have the very same object.
+
+    The driver, asked for one row after the other, takes twice as long.
+    """
+    values = zip(*map(itemgetter(*columns), map(vars, instances)), strict=True)
+    return "\n".join(map("\t".join, zip(*map(_texts, values), strict=True))) + "\n"
+
+
+def _texts(values: Sequence[Any]) -> Iterable[str]:
+    if all(map(is_, values, repeat(values[0]))):
+        return repeat(_text(values[0]), len(values))
+    return map(_text, values)
+
+
+def _text(value: Any) -> str:
+    """Return a value as it stands in a line of COPY."""
+    if isinstance(value, str):
+        text = str(value)
+        return text if text.isprintable() and "\\" not in text else text.translate(_ESCAPES)
+    if value is None:
+        return r"\N"
+    if isinstance(value, UUID):
+        return value.hex
+    if isinstance(value, int | datetime):
+        return str(value)
+    raise TypeError(f"{value!r} is of a type that no column has.")
 
 
 def insert_where_free(connection: BaseDatabaseWrapper, jobs: Sequence[Job]) -> set[UUID]:

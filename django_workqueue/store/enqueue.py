@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -46,7 +47,7 @@ class Enqueueing(BaseStore):
             if given_ids or any(job.dedupe_key is not None for job in jobs):
                 return self._insert_or_find(jobs, given_ids)
             self._insert(jobs)
-        return [Stored(job, duplicate=False) for job in jobs]
+        return list(map(Stored, jobs, repeat(False)))
 
     def _insert(self, jobs: Sequence[Job]) -> None:
         if len(jobs) == 1:
@@ -153,9 +154,11 @@ class Enqueueing(BaseStore):
 
 def stamp(job: Job, now: datetime) -> None:
     """Give a job both stamps, where its caller gave none."""
+    # Past the model's descriptors: there may be very many jobs.
+    row = job.__dict__
     for column in ("enqueued_at", "ready_at"):
-        if not isinstance(getattr(job, column), datetime):
-            setattr(job, column, now)
+        if not isinstance(row[column], datetime):
+            row[column] = now
 
 
 def batches(values: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import time
 import uuid
 
@@ -16,6 +18,15 @@ def test_id_is_a_uuid_of_version_7():
 
     assert (made.version, made.variant) == (7, uuid.RFC_4122)
     assert abs((made.int >> 80) / 1000 - time.time()) < 60
+
+
+def test_id_is_a_uuid_like_any_other():
+    """However it came about: it is compared, hashed, written, copied and pickled as one."""
+    made = new_id()
+    same = uuid.UUID(str(made))
+
+    assert (made, hash(made), made.hex, made.is_safe) == (same, hash(same), same.hex, same.is_safe)
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
 
 
 def test_ids_of_one_thread_ascend():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from django_workqueue.exceptions import InvalidJobError
 from django_workqueue.lifecycle.enqueue import JobRequest, enqueue
 from django_workqueue.models import Job
 from tests import samples
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 MANY = 20_000
 CLASHES = (0, 1, 9_999, 10_000, MANY - 1)
-LIMIT_SECONDS = 10
 
 
 @pytest.fixture
@@ -38,11 +37,8 @@ def test_clashing_keys_among_many_are_reported_and_spoil_nothing(statements):
     held = {number: samples.bill.enqueue(number).id for number in CLASHES}
     statements.clear()
 
-    begun = time.monotonic()
     results = samples.bill.enqueue_many([(number,) for number in range(MANY)])
-    took = timedelta(seconds=time.monotonic() - begun)
 
-    assert took < timedelta(seconds=LIMIT_SECONDS)
     assert {number: result.id for number, result in enumerate(results) if result.duplicate} == held
     assert len({result.id for result in results}) == Job.objects.count() == MANY
     assert [results[number].args for number in (0, 7, MANY - 1)] == [[0], [7], [MANY - 1]]
@@ -59,17 +55,18 @@ def test_many_jobs_fall_with_the_callers_transaction():
 
 
 @pytest.mark.parametrize("count", [5, 500])
-def test_many_jobs_are_stored_as_few_are(count):
+@pytest.mark.parametrize("keyed", [True, False])
+def test_many_jobs_are_stored_as_few_are(count, keyed):
     """However they travel to the database, what is read back is what was given."""
-    tenant = "ü{},\\\"' NULL"
+    tenant = "\\N ü{},\\\"' NULL\\t\\."
     key = "k" * 190 + ',{}\\"'
     now = timezone.now()
     requests = [
         JobRequest(
             task="tests.samples.return_it",
-            args=(None, '100% \u2028 {\\"}'),
+            args=(None, '100% \u2028 {\\"}\t\n\r', number, f"\\{number}"),
             tenant=tenant,
-            dedupe_key=f"{key}{number}",
+            dedupe_key=f"{key}{number}" if keyed else None,
             priority=number % 7 - 3,
             metadata={"number": number},
             run_after=timedelta(hours=1) if number % 2 else None,
@@ -83,8 +80,22 @@ def test_many_jobs_are_stored_as_few_are(count):
     for number, (job, duplicate) in enumerate(stored):
         row = rows[job.pk]
         assert not duplicate
-        assert (row.tenant, row.dedupe_key, row.priority) == (tenant, f"{key}{number}", number % 7 - 3)
-        assert row.decoded_args == [None, '100% \u2028 {\\"}']
+        assert (row.tenant, row.priority) == (tenant, number % 7 - 3)
+        assert row.dedupe_key == (f"{key}{number}" if keyed else None)
+        assert row.decoded_args == [None, '100% \u2028 {\\"}\t\n\r', number, f"\\{number}"]
         assert row.decoded_metadata["number"] == number
         assert (row.state, row.ready_at, row.enqueued_at) == (job.state, job.ready_at, job.enqueued_at)
         assert (row.ready_at - now > timedelta(minutes=30)) == bool(number % 2)
+
+
+@pytest.mark.parametrize(
+    "option", [{"priority": True}, {"max_attempts": 1.0}, {"tenant": "b\x07"}, {"metadata": {"_a": 1}}]
+)
+def test_later_job_is_checked_though_it_equals_the_one_before(option):
+    """What neighbours have in common is checked once: the same, and not what is merely equal."""
+    sound = JobRequest(task="tests.samples.add", priority=1, max_attempts=1)
+
+    with pytest.raises(InvalidJobError):
+        enqueue([sound, sound, sound._replace(**option)])
+
+    assert not Job.objects.exists()

@@ -143,11 +143,11 @@ def test_batch_that_fails_half_way_leaves_nothing(task, monkeypatch):
     """Without a transaction of the caller's the batch has one of its own."""
     assembled = []
 
-    def one_that_no_database_takes(**columns):
+    def one_that_no_database_takes(common, **columns):
         assembled.append(columns)
         if len(assembled) == 1400:
             columns["priority"] = 101
-        return Job(**columns)
+        return Job(**common | columns)
 
     monkeypatch.setattr(Job, "assemble", one_that_no_database_takes)
     # SQLite passes over what breaks a constraint beside a key that clashes, and the row is missed afterwards.
