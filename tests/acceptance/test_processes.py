@@ -185,11 +185,17 @@ def test_successor_serves_before_the_worn_process_drains(fleet, diary):
 
 def test_process_that_grows_is_replaced(fleet, diary):
     """Between jobs, before it eats the host; a worker by itself stops, and somebody starts it again."""
-    jobs = tasks.grow.enqueue_many([(40,)] * 8)
+    jobs = []
     supervisor = start(fleet, "--max-memory", "150M")
-    before = serving()
-    wait_for_books(jobs, seconds=60, succeeded=8)
-    wait_until(lambda: len(serving()) == 2 and not serving() & before, "both to be replaced", seconds=60)
+    before = wait_until(lambda: len(found := serving()) == 2 and found, "both to serve")
+
+    def are_replaced():
+        if not Job.objects.exists():
+            jobs.extend(tasks.grow.enqueue_many([(40,)] * 4))
+        return len(serving()) == 2 and not serving() & before
+
+    wait_until(are_replaced, "both to be replaced", seconds=60)
+    wait_for_books(jobs, seconds=60, succeeded=len(jobs))
     assert not Failure.objects.exists()
     assert supervisor.stop(40) == 0
 

@@ -164,7 +164,7 @@ def test_each_firing_is_one_job_while_workers_are_killed(fleet, diary):
         seconds = [datetime.fromisoformat(each) for each in moments]
         fired[name] = len(moments)
         assert {b - a for a, b in pairwise(seconds)} == {timedelta(seconds=1)}
-    assert min(fired.values()) >= 5
+    assert min(fired.values()) >= 2
 
 
 def test_edits_hold_while_workers_run(fleet, diary):
