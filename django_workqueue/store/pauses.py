@@ -55,7 +55,7 @@ class Pausing(Settling):
     def park(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
         """Set claimed jobs aside as if they had never been claimed, since their task is paused. See release."""
         with self.transaction():
-            held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
+            held = self._hold(lease_id, job_ids)
             self._unclaim(Q(pk__in=held), JobState.PARKED)
             self._close(lease_id, last=last)
         return held

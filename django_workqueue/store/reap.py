@@ -103,7 +103,9 @@ class Reaping(Limiting):
         leases = Lease.objects.using(self.alias).values("pk")
         with self.transaction():
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
-            ids = list(self._unheld(orphans).values_list("pk", flat=True)[:limit])
+            found = list(orphans.values_list("pk", flat=True)[:limit])
+            self.lock_workflows(self._workflows_of(Q(pk__in=found)))
+            ids = list(self._unheld(orphans.filter(pk__in=found)).values_list("pk", flat=True))
             returning = Q(pk__in=ids)
             self._wanted(returning).update(
                 state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting(returning)
@@ -163,6 +165,8 @@ class Reaping(Limiting):
         reclaimed: list[Reclaimed] = []
         emptied: list[int] = []
         now = self.now()
+        # Those of all the leases at once: whoever ends members of several workflows takes them in one order.
+        self.lock_workflows(self._workflows_of(Q(lease__in=[lease.pk for lease in leases])))
         for lease in leases:
             # The rest is for the next pass: a long transaction would hold up whoever waits for these rows.
             if len(reclaimed) >= MOST_JOBS:
@@ -200,8 +204,6 @@ class Reaping(Limiting):
 
     def _jobs_of(self, lease: Lease) -> list[Job]:
         """Return the jobs under a lease, waiting for whoever is settling one at this moment."""
-        members = Job.objects.using(self.alias).filter(lease=lease.pk, workflow__isnull=False).order_by()
-        self.lock_workflows(members.values_list("workflow", flat=True))
         # In no order: with sorts ruled out it would be had from the primary key, by a walk through the whole backlog.
         jobs = Job.objects.using(self.alias).filter(lease=lease.pk).order_by()
         if self.connection.features.has_select_for_update:

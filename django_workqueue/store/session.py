@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.adapt import Dumper
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.types.datetime import TimestamptzBinaryLoader
 
 # READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a race would raise instead
@@ -54,6 +54,13 @@ class IdsDumper(Dumper):
         return self._size.join([head, *[each.bytes for each in obj]])
 
 
+def read_committed(connection: psycopg.Connection[Any]) -> None:
+    """Let a worker's transactions be as its statements need them, whatever OPTIONS["isolation_level"] says."""
+    # Inside a transaction, as in a test case, it is too late for that one.
+    if connection.isolation_level is not None and connection.info.transaction_status == TransactionStatus.IDLE:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+
+
 class Session:
     """
     Runs the hot statements of one connection.
@@ -66,6 +73,7 @@ class Session:
     def __init__(self, wrapper: BaseDatabaseWrapper) -> None:
         self._wrapper = wrapper
         self._connection: psycopg.Connection[Any] = wrapper.connection
+        read_committed(self._connection)
         with wrapper.cursor() as cursor:
             cursor.execute(PIN_SESSION)
         # Django turns preparing off for the connection; only this cursor asks for it, its own bind on the client.
@@ -95,6 +103,7 @@ class PooledSession(Session):
     def __init__(self, wrapper: BaseDatabaseWrapper) -> None:
         self._wrapper = wrapper
         self._connection = wrapper.connection
+        read_committed(self._connection)
 
     def rows(self, statement: str, parameters: Mapping[str, Any] | None) -> list[Any]:
         """Run a statement and return its rows. Errors are Django's, as from its own cursor."""

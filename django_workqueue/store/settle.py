@@ -68,7 +68,7 @@ class Settling(Flowing):
         if isinstance(outcome, Succeeded):
             raise TypeError(f"Job {job_id} succeeded; complete() settles it.")
         with self.transaction():
-            job = self._held(lease_id, [job_id], workflow=settlement.job.workflow).first()
+            job = self._held(lease_id, [job_id], workflows=[settlement.job.workflow]).first()
             if job is None:
                 return None
             now = self.now()
@@ -98,7 +98,7 @@ class Settling(Flowing):
         Those that were to be cancelled are over.
         """
         with self.transaction():
-            held = set(self._held(lease_id, job_ids).values_list("pk", flat=True))
+            held = self._hold(lease_id, job_ids)
             self._unclaim(Q(pk__in=held))
             self._close(lease_id, last=last)
         return held
@@ -114,6 +114,7 @@ class Settling(Flowing):
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
             # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
             ids = list(self._unheld(unknown).values_list("pk", flat=True))
+            self.lock_workflows(self._workflows_of(Q(lease__in=ids)))
             count = self._unclaim(Q(lease__in=ids)) if ids else 0
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
         return count
@@ -184,14 +185,26 @@ class Settling(Flowing):
 
     # -- shared steps --------------------------------------------------------------------------------------------
 
-    def _held(self, lease_id: int, job_ids: Collection[UUID], *, workflow: UUID | None = None) -> QuerySet[Job]:
-        """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be, and their workflow."""
+    def _held(
+        self, lease_id: int, job_ids: Collection[UUID], *, workflows: Iterable[UUID | None] = ()
+    ) -> QuerySet[Job]:
+        """Return those of ``job_ids`` that ``lease_id`` still holds, locked where rows can be, and ``workflows``."""
         # The lease before its jobs, as the reaper locks them: neither waits for the other in a ring.
         if not self._lock_lease(lease_id):
             return Job.objects.using(self.alias).none()
-        self.lock_workflows([workflow])
+        self.lock_workflows(workflows)
         held = Job.objects.using(self.alias).filter(pk__in=job_ids, lease=lease_id)
         return held.select_for_update() if self.connection.features.has_select_for_update else held
+
+    def _hold(self, lease_id: int, job_ids: Collection[UUID]) -> set[UUID]:
+        """Return the ids of those that ``lease_id`` still holds, locked with whatever workflows they belong to."""
+        workflows = self._workflows_of(Q(pk__in=job_ids, lease=lease_id))
+        return set(self._held(lease_id, job_ids, workflows=workflows).values_list("pk", flat=True))
+
+    def _workflows_of(self, wanted: Q) -> QuerySet[Job, UUID | None]:
+        """Return the workflows of these jobs, to be locked before the jobs: any of those may prove cancelled."""
+        members = Job.objects.using(self.alias).filter(wanted, workflow__isnull=False)
+        return members.order_by().values_list("workflow", flat=True)
 
     def _lock_lease(self, lease_id: int) -> bool:
         """Lock a lease where rows can be, and return whether it holds."""
