@@ -24,6 +24,7 @@ from ..exceptions import (
     InvalidJobError,
     InvalidScheduleError,
     PayloadError,
+    QueueFullError,
     QueueUnavailableError,
     TaskNotRegisteredError,
 )
@@ -73,8 +74,8 @@ def tick(store: Store) -> Ticked:
     for pk in due:
         try:
             lanes |= _do(store, pk, _carry_out)
-        except (DatabaseError, InterfaceError) as error:
-            if store.is_unavailable(error):
+        except (DatabaseError, InterfaceError, QueueFullError) as error:
+            if not isinstance(error, QueueFullError) and store.is_unavailable(error):
                 raise
             logger.warning("Schedule %d could not fire (%s); it is tried again.", pk, type(error).__name__)
     if lanes:
@@ -172,7 +173,7 @@ def _do(store: Store, pk: int, act: Callable[[Store, Schedule], Lanes]) -> Lanes
             return set() if row is None else act(store, row)
     except _OvertakenError:
         return set()
-    except (DatabaseError, InterfaceError, QueueUnavailableError):
+    except (DatabaseError, InterfaceError, QueueUnavailableError, QueueFullError):
         raise
     except Exception as error:  # noqa: BLE001 - its own columns, the task's key or a hook: the others must fire
         _flag(store, pk, str(error) or type(error).__name__)
