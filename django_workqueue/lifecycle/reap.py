@@ -25,7 +25,7 @@ def reap(store: Store, *, limit: int = 20) -> list[Reclaimed]:
     """Take back the jobs of lapsed leases, each with its attempt counted, and return what moved."""
     reclaimed = store.reap(judge, limit=limit)
     _tell(reclaimed)
-    _count(store, reclaimed)
+    _count(store, reclaimed, reaped=True)
     _wake(store, reclaimed)
     return reclaimed
 
@@ -34,6 +34,7 @@ def adopt(store: Store, workers: Collection[str]) -> list[Reclaimed]:
     """Take back at once what these workers, known to be gone, still held. Not counted as reaped."""
     reclaimed = store.adopt(workers, judge)
     _tell(reclaimed)
+    _count(store, reclaimed, reaped=False)
     _wake(store, reclaimed)
     return reclaimed
 
@@ -103,11 +104,11 @@ def _tell(reclaimed: Sequence[Reclaimed]) -> None:
         )
 
 
-def _count(store: Store, reclaimed: Sequence[Reclaimed]) -> None:
+def _count(store: Store, reclaimed: Sequence[Reclaimed], *, reaped: bool) -> None:
     counts: dict[str, QueueCounts] = {}
     for each in reclaimed:
         queue = counts.setdefault(each.queue, QueueCounts())
-        queue.reaped += 1
+        queue.reaped += reaped
         queue.failed += 1
         queue.dead += each.died is not None
         queue.cancelled += each.cancelled

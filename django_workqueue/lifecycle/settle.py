@@ -74,6 +74,7 @@ def complete_within(store: Store, settlement: Settlement, *, worker: str) -> Non
     if started:
         wake(store, ready_lanes(started))
         admit_on_commit(store, keys_of(started))
+        store.on_commit(lambda: announce_enqueued(started))
 
 
 def was_committed(store: Store, settlement: Settlement, *, worker: str) -> bool:

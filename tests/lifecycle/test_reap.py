@@ -153,6 +153,19 @@ def test_adoption_is_no_reaping(store):
     assert Failure.objects.get().kind == FailureKind.ADOPTED
 
 
+def test_what_ends_by_an_adoption_is_counted(store):
+    """A dead job and a cancelled one are over however their worker was lost."""
+    samples.add.using(max_attempts=1).enqueue(1, 2)
+    claim_one(store)
+    samples.add.enqueue(1, 2)
+    store.cancel(claim_one(store).id)
+
+    adopt(store, ["worker-1"])
+
+    queue = Queue.objects.get()
+    assert (queue.failed, queue.dead, queue.cancelled, queue.reaped) == (2, 1, 1, 0)
+
+
 def test_lanes_to_wake_are_those_to_which_jobs_came_back(store):
     """A dead job is nobody's work."""
     samples.add.using(max_attempts=1, tenant="dead").enqueue(1, 2)

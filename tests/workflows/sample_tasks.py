@@ -11,6 +11,12 @@ def say(*words):
     return list(words)
 
 
+@task(atomic=True)
+def say_atomically(*words):
+    """Return the arguments, in the transaction that records them."""
+    return list(words)
+
+
 @task
 def join(given, *words):
     """Return what came before and the own words, as one text."""

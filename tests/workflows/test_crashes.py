@@ -237,7 +237,8 @@ def test_workflow_on_a_backend_that_stores_nothing_is_refused(settings):
 
 
 @pytest.mark.django_db
-def test_every_start_of_a_member_is_announced(store):
+@pytest.mark.parametrize("first", [tasks.say, tasks.say_atomically], ids=["settled", "atomic"])
+def test_every_start_of_a_member_is_announced(store, first):
     """Whoever watches enqueues sees the links too, each when its turn has come."""
     seen = []
 
@@ -246,7 +247,7 @@ def test_every_start_of_a_member_is_announced(store):
 
     task_enqueued.connect(note)
     try:
-        handle = chain(tasks.say.signature(), tasks.say.signature()).enqueue()
+        handle = chain(first.signature(), tasks.say.signature()).enqueue()
         assert seen == [handle.members[0].id]
         drain()
     finally:
