@@ -101,6 +101,10 @@ class Migration(migrations.Migration):
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
+                    "dedupe_expires_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
+                ),
+                (
                     "concurrency_key",
                     models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
                 ),
@@ -207,6 +211,10 @@ class Migration(migrations.Migration):
                 ("interruptions", models.PositiveSmallIntegerField(default=0, verbose_name="interruptions")),
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
+                (
+                    "dedupe_expires_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
+                ),
                 (
                     "concurrency_key",
                     models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
@@ -436,6 +444,10 @@ class Migration(migrations.Migration):
                 ("dedupe_key", models.CharField(blank=True, max_length=200, null=True, verbose_name="dedupe key")),
                 ("dedupe_until_start", models.BooleanField(default=False, verbose_name="key is free while leased")),
                 (
+                    "dedupe_expires_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
+                ),
+                (
                     "concurrency_key",
                     models.CharField(blank=True, max_length=200, null=True, verbose_name="concurrency key"),
                 ),
@@ -472,10 +484,6 @@ class Migration(migrations.Migration):
                 ("lapses", models.PositiveSmallIntegerField(default=0, verbose_name="lapses in a row")),
                 ("cancel_requested_at", models.DateTimeField(blank=True, null=True, verbose_name="cancel requested")),
                 ("cancel_force", models.BooleanField(blank=True, null=True, verbose_name="cancel by force")),
-                (
-                    "dedupe_expires_at",
-                    models.DateTimeField(blank=True, null=True, verbose_name="dedupe key is free from"),
-                ),
                 ("progress", models.TextField(blank=True, null=True, verbose_name="progress")),
                 (
                     "rank",

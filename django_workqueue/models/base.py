@@ -36,6 +36,7 @@ class JobColumns(models.Model):
     interruptions = models.PositiveSmallIntegerField(_("interruptions"), default=0)
     dedupe_key = models.CharField(_("dedupe key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the unique index leaves it out
     dedupe_until_start = models.BooleanField(_("key is free while leased"), default=False)
+    dedupe_expires_at = models.DateTimeField(_("dedupe key is free from"), null=True, blank=True)
     concurrency_key = models.CharField(_("concurrency key"), max_length=KEY_LENGTH, null=True, blank=True)  # noqa: DJ001 - NULL is "no key": the indexes leave it out
     concurrency_limit = models.PositiveSmallIntegerField(_("jobs of the key at once"), null=True, blank=True)
     workflow = models.UUIDField(_("workflow"), null=True, blank=True)

@@ -61,7 +61,6 @@ class Job(JobColumns):
     """Since when a running job is to be cancelled. A job that waits never has it: it is cancelled at once."""
     cancel_force = models.BooleanField(_("cancel by force"), null=True, blank=True)
     """True: its thread is interrupted, and in the end its worker starts over. NULL, for nearly all, costs no byte."""
-    dedupe_expires_at = models.DateTimeField(_("dedupe key is free from"), null=True, blank=True)
     progress = models.TextField(_("progress"), null=True, blank=True)  # noqa: DJ001 - NULL, for nearly all, costs no byte
     """JSON text of what the running task last reported: ``{"done": 3, "total": 10, "text": "..."}``."""
     rank = models.GeneratedField(

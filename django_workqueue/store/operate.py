@@ -82,7 +82,10 @@ class Operating(Flowing, Stepping):
             used = min(letter.attempts, MOST_ATTEMPTS - attempts)
             counts = {"attempts": used, "max_attempts": used + attempts}
             state = JobState.READY if letter.concurrency_key is None else JobState.BLOCKED
-            job = Job(**copied(letter) | counts | {"ready_at": self.now(), "state": state})
+            now = self.now()
+            job = Job(**copied(letter) | counts | {"ready_at": now, "state": state})
+            if job.dedupe_expires_at is not None and job.dedupe_expires_at <= now:
+                job.dedupe_key = job.dedupe_expires_at = None
             self._insert_unless_live(job)
             letters.delete()
             self.revive_member(job)
@@ -96,6 +99,7 @@ class Operating(Flowing, Stepping):
         """Insert without breaking the transaction on a clash, and tell a clash by the row that is there afterwards."""
         clash = Q(pk=job.pk)
         if job.dedupe_key is not None:
+            self._unexpired(self._holders([job]))
             free = Q(dedupe_until_start=True, state=JobState.LEASED)
             clash |= Q(queue=job.queue, tenant=job.tenant, dedupe_key=job.dedupe_key) & ~free
         holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
@@ -198,8 +202,8 @@ SHIFTED: dict[type[Model], tuple[str, ...]] = {
     Job: ("enqueued_at", "ready_at", "dedupe_expires_at"),
     Queue: ("window_started_at",),
     Pause: ("paused_at",),
-    FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at"),
-    DeadLetter: ("enqueued_at", "died_at"),
+    FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at", "dedupe_expires_at"),
+    DeadLetter: ("enqueued_at", "died_at", "dedupe_expires_at"),
     Failure: ("started_at", "failed_at", "next_try_at"),
     Schedule: ("next_at",),
     Worker: ("started_at", "seen_at"),

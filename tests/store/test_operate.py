@@ -12,6 +12,7 @@ from django_workqueue.domain.states import JobState
 from django_workqueue.exceptions import DuplicateJobError, JobNotFoundError
 from django_workqueue.lifecycle.enqueue import MAX_ATTEMPTS
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Queue, QueueMinute, Worker
+from django_workqueue.models.base import COPIED
 from tests.claims import bury, claim_one
 from tests.factories import (
     DeadLetterFactory,
@@ -73,6 +74,45 @@ def test_requeue_keeps_the_job_as_it_was(store):
 
     for name in ("pk", "dedupe_key", "tenant", "metadata", "priority", "last_error", "args", "kwargs", "enqueued_at"):
         assert getattr(job, name) == getattr(letter, name)
+
+
+def test_every_column_survives_death_and_requeue(store):
+    """Whatever a job carries: what is forgotten on the way is missed when it runs again."""
+    columns = {
+        "tenant": "acme",
+        "priority": 9,
+        "interruptions": 3,
+        "dedupe_key": "k",
+        "dedupe_until_start": True,
+        "dedupe_expires_at": store.now() + timedelta(days=1),
+        "concurrency_key": "printer",
+        "concurrency_limit": 2,
+        "workflow": uuid.uuid4(),
+        "metadata": '{"user":3}',
+    }
+    job = JobFactory(**columns)
+    carried = set(COPIED) - {"attempts", "max_attempts", "last_error"}
+    bury(store, claim_one(store, "acme"))
+
+    letter, requeued = DeadLetter.objects.get(), store.requeue(job.pk, attempts=1)
+
+    stored = Job.objects.get()
+    for name in carried:
+        assert getattr(job, name) == getattr(letter, name) == getattr(requeued, name) == getattr(stored, name), name
+
+
+def test_key_whose_time_is_over_hinders_no_requeue(store):
+    """Neither the letter's own key, which comes back without it, nor that of the job which has it now."""
+    over, later = store.now() - timedelta(seconds=1), store.now() + timedelta(days=1)
+    former = DeadLetterFactory(dedupe_key="k", dedupe_expires_at=over)
+    holder = JobFactory(dedupe_key="k", dedupe_expires_at=later)
+
+    assert store.requeue(former.pk, attempts=1).dedupe_key is None
+
+    Job.objects.filter(pk=holder.pk).update(dedupe_expires_at=over)
+    letter = DeadLetterFactory(dedupe_key="k", dedupe_expires_at=later)
+    assert store.requeue(letter.pk, attempts=1).dedupe_key == "k"
+    assert Job.objects.get(pk=holder.pk).dedupe_key is None
 
 
 def test_requeue_of_nothing_is_named(store):
