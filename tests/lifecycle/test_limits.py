@@ -14,12 +14,15 @@ from django_workqueue.domain.states import JobState, PauseKind
 from django_workqueue.exceptions import InvalidJobError, QueueFullError
 from django_workqueue.lifecycle import claim as claiming
 from django_workqueue.lifecycle import limits, operate
-from django_workqueue.models import FinishedJob, Job, Queue
+from django_workqueue.lifecycle.schedule import tick
+from django_workqueue.models import FinishedJob, Job, Queue, Schedule
 from django_workqueue.store import store_for
 from django_workqueue.testing import drain
 from tests import samples
 from tests.claims import complete
 from tests.factories import DeadLetterFactory, JobFactory
+
+from .test_schedule import let_due, plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -314,6 +317,21 @@ def test_duplicate_is_answered_however_deep_the_queue_is(settings):
         samples.bill.enqueue_many([(2,), (4,)])
     assert Job.objects.count() == 3
     assert second.id != first.id
+
+
+def test_firing_into_a_full_queue_is_put_off_and_not_dropped(store, settings):
+    """The queue has room again some day; a daily job must not be a day late for it."""
+    settings.WORKQUEUE = {"TENANT_DEPTH": 1}
+    row, good = plan(store), plan(store, tenant="acme")
+    let_due(row, timedelta(seconds=5))
+    let_due(good)
+    in_the_way = JobFactory()
+
+    assert tick(store).lanes == {(good.queue, "acme")}
+    assert (Schedule.objects.get(pk=row.pk).fault, tick(store).wait) == ("", timedelta())
+
+    Job.objects.filter(pk=in_the_way.pk).delete()
+    assert tick(store).lanes == {(row.queue, "")}
 
 
 def test_jobs_that_could_not_run_now_do_not_count(settings):

@@ -15,7 +15,7 @@ from django_workqueue.lifecycle.schedule import review, tick
 from django_workqueue.models import Job, Schedule
 from django_workqueue.store import store_for
 from tests.claims import claim_one, complete
-from tests.factories import JobFactory, ScheduleFactory, ago
+from tests.factories import ScheduleFactory, ago
 from tests.racing import race
 
 pytestmark = pytest.mark.django_db
@@ -459,23 +459,6 @@ def test_database_error_of_one_schedule_does_not_stop_the_others(store, monkeypa
 
     assert tick(store).wait == timedelta()
     assert [job.decoded_metadata[SCHEDULE] for job in Job.objects.all()] == [good.name]
-
-
-def test_firing_into_a_full_queue_is_put_off_and_not_dropped(store, settings, caplog):
-    """The queue has room again some day; a daily job must not be a day late for it."""
-    settings.WORKQUEUE = {"TENANT_DEPTH": 1}
-    row, good = plan(store), plan(store, tenant="acme")
-    let_due(row, timedelta(seconds=5))
-    let_due(good)
-    in_the_way = JobFactory()
-
-    with caplog.at_level(logging.WARNING):
-        assert tick(store).lanes == {(good.queue, "acme")}
-    assert "is tried again" in caplog.text
-    assert (Schedule.objects.get(pk=row.pk).fault, tick(store).wait) == ("", timedelta())
-
-    Job.objects.filter(pk=in_the_way.pk).delete()
-    assert tick(store).lanes == {(row.queue, "")}
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
