@@ -21,10 +21,11 @@ from ..models import Pause, Queue
 from ..store import store_for
 from .base import ReadOnlyMixin
 from .keyset import Keyset
+from .overview import OverviewMixin
 from .words import when
 
 
-class QueueAdminMixin(ReadOnlyMixin):
+class QueueAdminMixin(OverviewMixin, ReadOnlyMixin):
     """Queues by name. Pausing one loses nothing and can be taken back, so it asks for no confirmation."""
 
     actions = ("pause", "resume")
@@ -42,6 +43,7 @@ class QueueAdminMixin(ReadOnlyMixin):
         "duplicates",
     )
     search_fields = ("name",)
+    change_list_template = "admin/django_workqueue/queue/change_list.html"
     empty_text = gettext_lazy("No queue has been used. The first job enqueued into one puts it here.")
     fields = readonly_fields = (
         "name", "standing", "paused", "live_jobs", "done", "failed", "dead", "cancelled", "reaped", "duplicates",

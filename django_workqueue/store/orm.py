@@ -7,8 +7,8 @@ from .dead_groups import Grouping
 from .operate import Operating
 from .reap import Reaping
 from .schedules import Scheduling
-from .watch import Watching
+from .survey import Surveying
 
 
-class OrmStore(Watching, Reaping, Cancelling, Operating, Scheduling, Grouping):
+class OrmStore(Surveying, Reaping, Cancelling, Operating, Scheduling, Grouping):
     """The whole interface of a store. Vendors' stores replace what must be fast or differs there."""

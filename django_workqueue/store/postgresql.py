@@ -32,6 +32,7 @@ from .listening import NotifyingStore
 from .reap import Lanes, Outlook
 from .session import PIN_PLANS, Ids, PooledSession, Session
 from .settle import result_of
+from .vacuum import PostgresSurveying
 from .walks import LANES, LANES_BEHIND, QUEUES, READY_WORK
 from .watch import ReadyWork
 
@@ -152,7 +153,7 @@ SELECT ({NEXT_DUE}),
 """
 
 
-class PostgresStore(NotifyingStore):
+class PostgresStore(PostgresSurveying, NotifyingStore):
     """PostgreSQL 15 and later, any number of hosts."""
 
     _session: Session | None = None
