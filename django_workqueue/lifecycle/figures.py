@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from math import ceil
 
 from ..store import Store, store_for
 from ..store.survey import MINUTES_READ, Passed
+from .snapshot import quantile
 
 PATIENCE = timedelta(seconds=3)
 """How long one statement of a page of figures may take."""
@@ -47,14 +47,8 @@ class Times:
 
     def percentile(self, share: float) -> timedelta | None:
         """Return a time that ``share`` of the jobs did not exceed: the upper end of a bucket, so at most twice it."""
-        left = ceil(sum(self.counts) * share)
-        if left == 0:
-            return None
-        for place, count in enumerate(self.counts):
-            left -= count
-            if left <= 0:
-                return timedelta(milliseconds=2**place)
-        return None
+        seconds = quantile(self.counts, share)
+        return None if seconds is None else timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,13 +152,13 @@ def _schedules(store: Store) -> Iterator[Finding]:
 
 def _snapshots(found: Iterable[Snapshot]) -> Iterator[Finding]:
     remedies = {
-        "session": _("End its transaction, or the session: SELECT pg_terminate_backend(%(name)s)."),
-        "slot": _("Bring back the replica that uses it, or drop it: SELECT pg_drop_replication_slot('%(name)s')."),
-        "prepared": _("Finish it: COMMIT PREPARED '%(name)s' or ROLLBACK PREPARED '%(name)s'."),
+        "session": _("Let it end its transaction, or end the session: %(statement)s"),
+        "slot": _("Bring back the replica that uses it, or drop it: %(statement)s"),
+        "prepared": _("Commit it, or take it back: %(statement)s"),
     }
     for snapshot in found:
         if (snapshot.age or timedelta()) >= OLD_SNAPSHOT or snapshot.transactions >= OLD_TRANSACTIONS:
-            yield Finding("old_snapshot", _held_by(snapshot), remedies[snapshot.kind] % {"name": snapshot.name})
+            yield Finding("old_snapshot", _held_by(snapshot), remedies[snapshot.kind] % {"statement": snapshot.ending})
 
 
 def _held_by(snapshot: Snapshot) -> str:

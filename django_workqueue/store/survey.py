@@ -35,6 +35,17 @@ class Snapshot(NamedTuple):
     age: timedelta | None
     transactions: int
 
+    @property
+    def ending(self) -> str:
+        """The statement that ends it, to be run by a person who knows what it is."""
+        name = self.name.replace("'", "''")
+        statements = {
+            "session": f"SELECT pg_terminate_backend({self.name})",
+            "slot": f"SELECT pg_drop_replication_slot('{name}')",
+            "prepared": f"ROLLBACK PREPARED '{name}'",
+        }
+        return statements[self.kind]
+
 
 class Bloat(NamedTuple):
     """How many rows of a table are dead, by the server's own estimate."""
