@@ -10,13 +10,15 @@ from django.utils.translation import gettext_lazy
 
 from ..models import Lease
 from .base import ReadOnlyMixin
+from .held import HoldingMixin
 from .keyset import Keyset
 from .words import read_at, when
 
 
-class LeaseAdminMixin(ReadOnlyMixin):
+class LeaseAdminMixin(HoldingMixin, ReadOnlyMixin):
     """Leases, newest first."""
 
+    held_by = "lease"
     keyset = Keyset(("-id",))
     list_display = ("id", "worker", "queue", "standing", "expires", "renewed", "acquired", "held_jobs")
     search_fields = ("=id", "worker", "queue")

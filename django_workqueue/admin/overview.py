@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -73,18 +73,21 @@ class OverviewMixin(Mixin):
         """Show how the queue is at this moment."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = self.page_context(request, _("Overview of the queue"))
+        context = self.frame(request, _("Overview of the queue")) | self.look(lambda: self._overview(request))
+        return TemplateResponse(request, "admin/django_workqueue/overview.html", context)
+
+    def look(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what ``read`` does, and when; ``too_slow`` alone when a statement took longer than it may."""
         store = store_for(self.database)
         try:
             with store.looking(PATIENCE):
-                context |= self._overview(request)
+                return {"as_of": _clock(store.now()), **read()}
         except OperationalError as error:
             if not store.is_too_slow(error):
                 raise
-            context["too_slow"] = True
-        return TemplateResponse(request, "admin/django_workqueue/overview.html", context)
+        return {"too_slow": True}
 
-    def page_context(self, request: HttpRequest, title: str) -> dict[str, Any]:
+    def frame(self, request: HttpRequest, title: str) -> dict[str, Any]:
         """Return what a page of the admin needs beside its own content."""
         return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, "media": self.media}
 
@@ -101,7 +104,6 @@ class OverviewMixin(Mixin):
             "queues": [_queue_row(row, links) for row in queues],
             "chart": throughput(hour),
             "letters": [DeadRow(each, links.to("deadletter", each.pk), age(each.died_at, now)) for each in letters],
-            "as_of": _clock(now),
         }
 
 

@@ -20,12 +20,12 @@ from ..lifecycle import operate
 from ..models import Pause, Queue
 from ..store import store_for
 from .base import ReadOnlyMixin
+from .figures import FiguresMixin
 from .keyset import Keyset
-from .overview import OverviewMixin
 from .words import when
 
 
-class QueueAdminMixin(OverviewMixin, ReadOnlyMixin):
+class QueueAdminMixin(FiguresMixin, ReadOnlyMixin):
     """Queues by name. Pausing one loses nothing and can be taken back, so it asks for no confirmation."""
 
     actions = ("pause", "resume")

@@ -10,13 +10,15 @@ from django.utils.translation import gettext_lazy
 from ..lifecycle import operate
 from ..models import Worker
 from .base import ReadOnlyMixin
+from .held import HoldingMixin
 from .keyset import Keyset
 from .words import read_at, when
 
 
-class WorkerAdminMixin(ReadOnlyMixin):
+class WorkerAdminMixin(HoldingMixin, ReadOnlyMixin):
     """Workers, those started last first."""
 
+    held_by = "lease__worker"
     keyset = Keyset(("-started_at", "-id"))
     list_display = ("name", "host", "pid", "standing", "busy", "queues", "seen", "started", "done", "failed")
     search_fields = ("id", "name", "host")
