@@ -16,7 +16,7 @@ from ..models import Failure, Job, Lease
 from .base import Literal
 from .limits import Limiting
 from .pauses import READY_OR_BLOCKED
-from .settle import PUT_BACK, new_failure, put_back
+from .settle import ASKED_TO_END, PUT_BACK, new_failure, put_back
 
 Lanes = set[tuple[str, str]]
 
@@ -104,7 +104,7 @@ class Reaping(Limiting):
         with self.transaction():
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
             found = list(orphans.values_list("pk", flat=True)[:limit])
-            self.lock_workflows(self._workflows_of(Q(pk__in=found)))
+            self.lock_workflows(self._workflows_of(ASKED_TO_END & Q(pk__in=found)))
             ids = list(self._unheld(orphans.filter(pk__in=found)).values_list("pk", flat=True))
             returning = Q(pk__in=ids)
             self._wanted(returning).update(

@@ -20,6 +20,7 @@ from .workflows import Flowing, Linked
 
 FREE_SINCE_START = Q(dedupe_until_start=True, state=JobState.LEASED)
 """The jobs whose key another may have, as they run."""
+ASKED_TO_END = Q(cancel_requested_at__isnull=False)
 
 
 class Settling(Flowing):
@@ -114,7 +115,7 @@ class Settling(Flowing):
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
             # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
             ids = list(self._unheld(unknown).values_list("pk", flat=True))
-            self.lock_workflows(self._workflows_of(Q(lease__in=ids)))
+            self.lock_workflows(self._workflows_of(ASKED_TO_END & Q(lease__in=ids)))
             count = self._unclaim(Q(lease__in=ids)) if ids else 0
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
         return count
@@ -197,12 +198,13 @@ class Settling(Flowing):
         return held.select_for_update() if self.connection.features.has_select_for_update else held
 
     def _hold(self, lease_id: int, job_ids: Collection[UUID]) -> set[UUID]:
-        """Return the ids of those that ``lease_id`` still holds, locked with whatever workflows they belong to."""
-        workflows = self._workflows_of(Q(pk__in=job_ids, lease=lease_id))
+        """Return the ids of those that ``lease_id`` still holds, locked; before them, what will lose a member."""
+        # No others: who claims within limits and parks has locked these jobs already, which none can have asked to end.
+        workflows = self._workflows_of(ASKED_TO_END & Q(pk__in=job_ids, lease=lease_id))
         return set(self._held(lease_id, job_ids, workflows=workflows).values_list("pk", flat=True))
 
     def _workflows_of(self, wanted: Q) -> QuerySet[Job, UUID | None]:
-        """Return the workflows of these jobs, to be locked before the jobs: any of those may prove cancelled."""
+        """Return the workflows of these jobs, to be locked before the jobs."""
         members = Job.objects.using(self.alias).filter(wanted, workflow__isnull=False)
         return members.order_by().values_list("workflow", flat=True)
 
@@ -250,7 +252,7 @@ class Settling(Flowing):
     def _wanted(self, returning: Q) -> QuerySet[Job]:
         """Return the jobs that are about to wait again, once those of them that were to be cancelled are."""
         jobs = Job.objects.using(self.alias).filter(returning)
-        for job in jobs.filter(cancel_requested_at__isnull=False):
+        for job in jobs.filter(ASKED_TO_END):
             self._cancel(job, self.now())
         return jobs
 

@@ -11,12 +11,18 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
+from django_workqueue.domain.pauses import Pauses
+from django_workqueue.domain.rotation import Rotation
+from django_workqueue.domain.states import JobState
+from django_workqueue.lifecycle import claim as claiming
 from django_workqueue.lifecycle.reap import judge
 from django_workqueue.models import FinishedJob, Job, Lease, Workflow
 from django_workqueue.store import store_for
 from tests.claims import claim_one
 from tests.factories import JobFactory, WorkflowFactory
 from tests.racing import PATIENCE_SECONDS, race
+
+from .test_races import prepared
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
@@ -117,3 +123,23 @@ def test_worker_counts_under_a_lock_what_the_one_before_has_done(monkeypatch, po
             return cursor.fetchone()[0]
 
     assert race(level) == ["read committed"]
+
+
+def test_claim_that_parks_waits_for_no_workflow(settings):
+    """Within limits it has locked the jobs already, and whoever cancels one of them locks its workflow first."""
+    settings.WORKQUEUE = {"CONCURRENCY": 3}
+    workflow = WorkflowFactory()
+    job = JobFactory(workflow=workflow.pk)
+
+    def claim_and_park():
+        mine, rotation = prepared(), Rotation()
+        rotation.learn([""])
+        pauses = Pauses(tasks=frozenset({job.task}))
+        claiming.claim(mine, rotation, queue="default", worker="worker-1", limit=1, pauses=pauses)
+        return rotation.hold
+
+    with transaction.atomic():
+        Workflow.objects.select_for_update().get(pk=workflow.pk)
+        assert race(claim_and_park) == [None]
+
+    assert Job.objects.get().state == JobState.PARKED
