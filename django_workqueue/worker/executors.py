@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import time
 from collections.abc import Callable
@@ -155,5 +156,7 @@ async def _settled(call: Call) -> Settlement:
     async with ThreadSensitiveContext() as context:
         settlement = await run_async(call)
         if context in SyncToAsync.context_to_thread_executor:
-            await sync_to_async(connections.close_all)()
+            # A body that has returned has succeeded: to cancel it is too late.
+            with contextlib.suppress(asyncio.CancelledError):
+                await sync_to_async(connections.close_all)()
     return settlement

@@ -124,7 +124,8 @@ class Tally:
 
 def _is_same(row: QueueMinute, other: QueueMinute) -> bool:
     """Whether nothing was counted between the two."""
-    return (row.done, row.failed) == (other.done, other.failed)
+    # Whatever is counted has run. One that was cancelled is in no other number.
+    return row.run_histogram == other.run_histogram
 
 
 def _by_task(settlements: Sequence[Settlement]) -> dict[tuple[str, str], list[Settlement]]:

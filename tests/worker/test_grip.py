@@ -10,13 +10,14 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from django.db import connections
 
 from django_workqueue.domain.outcomes import Cancelled, Failed, Succeeded
 from django_workqueue.domain.states import FailureKind
 from django_workqueue.exceptions import JobCancelledError, JobStoppedError, JobTimeoutError
 from django_workqueue.store.cancel import CancelRequest
 from django_workqueue.worker.grip import Grip
-from tests import endless, samples
+from tests import endless, samples, traces
 
 from .jobs import job, wait_until
 from .test_executors import Slots
@@ -258,6 +259,33 @@ def test_coroutine_that_is_to_be_cancelled_is(slot):
 
     assert isinstance(ended, Cancelled)
     assert endless.cleaned == ["begun", "done"]
+
+
+@pytest.mark.parametrize("why", [JobCancelledError, JobTimeoutError])
+def test_coroutine_that_has_returned_is_not_cancelled_as_it_cleans_up(slot, monkeypatch, why):
+    """It has succeeded: to run it again would do everything twice."""
+    one, begun, go_on, passed_on = job_of(traces.leave_async_transaction), *(threading.Event() for _ in range(3))
+    close = connections.close_all
+
+    def close_in_the_end():
+        begun.set()
+        assert go_on.wait(60)
+        close()
+
+    def strike():
+        assert begun.wait(60)
+        grip = slot.executors[0].grip
+        grip.strike(grip.call, why)
+        # Behind the cancelling, in the same loop.
+        grip.task.get_loop().call_soon_threadsafe(passed_on.set)
+        assert passed_on.wait(60)
+        go_on.set()
+
+    monkeypatch.setattr(connections, "close_all", close_in_the_end)
+    with another_thread(strike):
+        [ended] = slot.run(one)
+
+    assert isinstance(ended, Succeeded)
 
 
 def test_thread_that_is_to_be_cancelled_hears_and_ends(slot):

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from django_workqueue.domain.outcomes import Bury, Retry, Settlement, Succeeded
+from django_workqueue.domain.outcomes import Bury, Cancel, Cancelled, Retry, Settlement, Succeeded
 from django_workqueue.domain.states import DeathReason
 from django_workqueue.store.watch import QueueCounts
 from django_workqueue.worker.tally import Tally, memory_bytes
@@ -78,7 +78,12 @@ def test_rollup_that_changed_while_it_was_written_is_written_again():
     tally.add_done([done(job())])
     tally.written(rows)
 
-    assert [row.done for row in tally.minutes()] == [2]
+    rows = tally.minutes()
+    assert [row.done for row in rows] == [2]
+    # An attempt that was cancelled is neither done nor failed. It took its time.
+    tally.add_failed(Settlement(job(), Cancelled(), EXACT), Cancel())
+    tally.written(rows)
+    assert [row.run_histogram[0] for row in tally.minutes()] == ["1"]
 
 
 def test_minutes_that_are_over_are_forgotten_once_they_are_written():
