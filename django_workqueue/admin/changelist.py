@@ -48,6 +48,8 @@ class BoundedChangeList(ChangeList):
     model_admin: ReadOnlyMixin
     keyset: Keyset
     window = WINDOW
+    everything: QuerySet[Any]
+    """Every row that the filters and the search leave, on all pages and in all windows. Not to be read as a whole."""
     older: str | None = None
     """Query string of the page behind this one."""
     further: str | None = None
@@ -58,7 +60,7 @@ class BoundedChangeList(ChangeList):
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         """Return every row that the filters and the search leave, in the window where one is needed."""
         self._take_positions(request)
-        rows = super().get_queryset(request, exclude_parameters)
+        rows = self.everything = super().get_queryset(request, exclude_parameters)
         start = self._position(self.window_start)
         rows = self.keyset.after(rows, start)
         if self._needs_window():

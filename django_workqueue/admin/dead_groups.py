@@ -12,8 +12,8 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from ..lifecycle.dead_groups import COUNTED, DeadGroup, GroupPage, dead_groups
-from .base import ReadOnlyMixin
 from .changelist import CappedCount
+from .matching import MatchingMixin
 from .words import age, bounded, line
 
 MOST_PAGES = 40
@@ -32,9 +32,11 @@ class GroupRow(NamedTuple):
     last: str
     address: str
     """Of the list of its letters."""
+    operations: list[tuple[str, str]]
+    """What the user may do to the whole group: label and address."""
 
 
-class DeadGroupsMixin(ReadOnlyMixin):
+class DeadGroupsMixin(MatchingMixin):
     """Adds the page of groups to the screen of dead letters."""
 
     change_list_template = "admin/django_workqueue/deadletter/change_list.html"
@@ -56,7 +58,7 @@ class DeadGroupsMixin(ReadOnlyMixin):
             "title": _("Dead letters by cause"),
             "opts": self.opts,
             "media": self.media,
-            "rows": [self._group_row(group, page) for group in page.groups],
+            "rows": [self._group_row(request, group, page) for group in page.groups],
             "older": number + 1 if page.has_more and number + 1 < MOST_PAGES else None,
             "newest": bool(number),
             "list_address": self._letters_address(),
@@ -64,7 +66,8 @@ class DeadGroupsMixin(ReadOnlyMixin):
         }
         return TemplateResponse(request, "admin/django_workqueue/deadletter/groups.html", context)
 
-    def _group_row(self, group: DeadGroup, page: GroupPage) -> GroupRow:
+    def _group_row(self, request: HttpRequest, group: DeadGroup, page: GroupPage) -> GroupRow:
+        query = urlencode({"fingerprint": group.fingerprint})
         return GroupRow(
             task=group.task,
             error=line(group.error),
@@ -72,7 +75,8 @@ class DeadGroupsMixin(ReadOnlyMixin):
             size=group.size if group.size <= COUNTED else CappedCount(COUNTED),
             first=age(group.first_died_at, page.read_at),
             last=age(group.last_died_at, page.read_at),
-            address=f"{self._letters_address()}?{urlencode({'fingerprint': group.fingerprint})}",
+            address=f"{self._letters_address()}?{query}",
+            operations=[(each.label, address) for each, address in self.matching_links(request, query)],
         )
 
     def _letters_address(self) -> str:

@@ -9,27 +9,26 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import DeadLetter
 from .dead_groups import DeadGroupsMixin
-from .filters import GroupFilter, QueueFilter, ReasonFilter
+from .decisions import ACKNOWLEDGE, AMEND, DISCARD, REQUEUE
+from .filters import AcknowledgedFilter, GroupFilter, QueueFilter, ReasonFilter
 from .job_columns import WHAT, WHERE
 from .keyset import Keyset
-from .operating import OperatingMixin
-from .operations import DISCARD, REQUEUE
 from .words import when
 
 
-class DeadLetterAdminMixin(DeadGroupsMixin, OperatingMixin):
+class DeadLetterAdminMixin(DeadGroupsMixin):
     """
     Dead letters, newest first.
 
-    Requeue and discard have a permission each, ask before they act, and act on POST alone: on a selection as
-    actions of the list, and on one dead letter from its page.
+    Each operation has a permission of its own, asks before it acts, and acts on POST alone: on a selection as an action
+    of the list, on one dead letter from its page, on a whole group, and on all that match the filters.
     """
 
     keyset = Keyset(("-died_at", "-id"))
-    actions = ("requeue", "discard")
-    operations = (REQUEUE, DISCARD)
+    actions = ("requeue", "acknowledge", "discard")
+    operations = (REQUEUE, AMEND, ACKNOWLEDGE, DISCARD)
     list_display = ("task", "reason", "error_line", "died", "queue", "tenant")
-    list_filter = (GroupFilter, ReasonFilter, QueueFilter)
+    list_filter = (GroupFilter, ReasonFilter, AcknowledgedFilter, QueueFilter)
     empty_text = _("No job has stopped for good. One that does waits here until a person decides.")
     fieldsets = (
         (None, {"fields": ("reason", "died", "enqueued", "tries", "shown_last_error")}),
@@ -50,6 +49,15 @@ class DeadLetterAdminMixin(DeadGroupsMixin, OperatingMixin):
     def discard(self, request: HttpRequest, queryset: QuerySet[DeadLetter]) -> HttpResponse | None:
         """Ask, then delete the selected dead letters."""
         return self._run_action(request, queryset, DISCARD)
+
+    @admin.action(permissions=["acknowledge"], description=_("Acknowledge selected %(verbose_name_plural)s…"))
+    def acknowledge(self, request: HttpRequest, queryset: QuerySet[DeadLetter]) -> HttpResponse | None:
+        """Ask for a note, then keep it with the selected dead letters."""
+        return self._run_action(request, queryset, ACKNOWLEDGE)
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may acknowledge."""
+        return self._may(request, ACKNOWLEDGE)
 
     def has_requeue_permission(self, request: HttpRequest) -> bool:
         """Whether the user may requeue."""

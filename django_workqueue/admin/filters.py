@@ -25,6 +25,10 @@ class ColumnFilter(admin.SimpleListFilter):
     reach: Reach = Reach.ALL
     """What the filter in use makes the database look at."""
 
+    def has_output(self) -> bool:
+        """Hold also where there is nothing to choose: a filter of the address must never be passed over."""
+        return super().has_output() or self.value() is not None
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows that have the chosen value."""
         return queryset.filter((self.parameter_name, self.value())) if self.value() else queryset
@@ -97,7 +101,30 @@ class GroupFilter(ColumnFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """Return the group that is shown, if one is: all of them would be too many."""
         chosen = request.GET.get(self.parameter_name)
-        return [(chosen, _("This group"))] if chosen else []
+        return [] if chosen is None else [(chosen, _("This group"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the letters of the group; an empty name is that of a group too."""
+        return queryset if self.value() is None else queryset.filter(fingerprint=self.value())
+
+
+class AcknowledgedFilter(ColumnFilter):
+    """Filters dead letters by whether a person has seen them."""
+
+    title = _("acknowledged")
+    parameter_name = "acknowledged"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return yes and no."""
+        return [("no", _("No")), ("yes", _("Yes"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return those that were, or those that were not."""
+        if self.value() is None:
+            return queryset
+        if self.value() not in {"no", "yes"}:
+            return queryset.none()
+        return queryset.filter(acknowledged_at__isnull=self.value() == "no")
 
 
 class OutcomeFilter(WordFilter):

@@ -13,9 +13,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from ..lifecycle.dead_letters import MOST_BY
 from .changelist import capped_count
 from .job_columns import JobColumnsMixin
-from .operations import LIMIT, Operation, perform
+from .operations import LIMIT, Operation, Tally, perform
+from .options import OptionsForm
 
 SAMPLE = 10
 """Rows named on the page that asks for confirmation."""
@@ -36,33 +38,54 @@ class OperatingMixin(JobColumnsMixin):
         addresses = [(each.label, self._address(each.name, quote(obj.pk))) for each in permitted]
         return super().page_context(request, obj) | {"operations": addresses}
 
+    def permits(self, request: HttpRequest, operation: Operation) -> bool:
+        """Whether the user may see the rows, and do ``operation`` to them."""
+        return self.has_view_permission(request) and self._may(request, operation)
+
     def _run_action(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> HttpResponse | None:
-        if "confirmed" in request.POST:
-            self._perform(request, rows, operation)
-            return None
-        return self._ask(request, rows, operation)
+        if "confirmed" not in request.POST:
+            return self._ask(request, rows, operation, form_of(operation))
+        form = form_of(operation, request.POST)
+        if form is not None and not form.is_valid():
+            return self._ask(request, rows, operation, form)
+        self._perform(request, rows, operation, options_of(request, form))
+        return None
 
     def _page_of(self, request: HttpRequest, object_id: str, operation: Operation) -> HttpResponse:
         """Ask about one row on GET, do it on POST."""
-        if not (self.has_view_permission(request) and self._may(request, operation)):
+        if not self.permits(request, operation):
             raise PermissionDenied
         found = self.get_object(request, unquote(object_id))
         if found is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         rows = self.get_queryset(request).filter(pk=found.pk)
         if request.method != "POST":
-            return self._ask(request, rows, operation)
-        self._perform(request, rows, operation)
+            return self._ask(request, rows, operation, form_of(operation, row=found))
+        form = form_of(operation, request.POST)
+        if form is not None and not form.is_valid():
+            return self._ask(request, rows, operation, form)
+        tally = self._perform(request, rows, operation, options_of(request, form))
+        if operation.single and form is not None and tally.problems:
+            # What a person has typed is not thrown away with the refusal.
+            return self._ask(request, rows, operation, form)
         return HttpResponseRedirect(self._list_address(request))
 
-    def _ask(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> HttpResponse:
+    def _ask(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[Any],
+        operation: Operation,
+        form: OptionsForm | None,
+        **more: Any,
+    ) -> HttpResponse:
         request.current_app = self.admin_site.name
-        count = capped_count(rows)
+        count = more["count"] if "count" in more else capped_count(rows)
         context = {
             **self.admin_site.each_context(request),
             "title": operation.title,
             "opts": self.opts,
             "operation": operation,
+            "form": form,
             "count": count,
             "selected_text": operation.selected % {"count": count},
             "limit": LIMIT,
@@ -71,13 +94,19 @@ class OperatingMixin(JobColumnsMixin):
             "select_across": request.POST.get("select_across") == "1",
             "checkbox_name": ACTION_CHECKBOX_NAME,
             "back": self._list_address(request),
+            "media": self.media,
+            **more,
         }
         return TemplateResponse(request, "admin/django_workqueue/confirm.html", context)
 
-    def _perform(self, request: HttpRequest, rows: QuerySet[Any], operation: Operation) -> None:
-        tally = perform(operation, rows, self.keyset, user_id=request.user.pk, database=self.database)
+    def _perform(
+        self, request: HttpRequest, rows: QuerySet[Any], operation: Operation, options: dict[str, Any]
+    ) -> Tally:
+        given: dict[str, Any] = {"user_id": request.user.pk, "database": self.database, "options": options}
+        tally = perform(operation, rows, self.keyset, **given)
         for level, text in tally.tell(operation):
             self.message_user(request, text, level)
+        return tally
 
     def _may(self, request: HttpRequest, operation: Operation) -> bool:
         return request.user.has_perm(f"{self.opts.app_label}.{operation.permission}_{self.opts.model_name}")
@@ -100,3 +129,15 @@ class OperatingMixin(JobColumnsMixin):
             "opts": self.opts,
         }
         return add_preserved_filters(context, self._address("changelist"))
+
+
+def form_of(operation: Operation, data: Any = None, *, row: Any = None) -> OptionsForm | None:
+    """Return the form of an operation, filled in by ``data`` or as ``row`` is."""
+    if operation.form is None:
+        return None
+    return operation.form(data, initial={} if row is None else operation.initial(row))
+
+
+def options_of(request: HttpRequest, form: OptionsForm | None) -> dict[str, Any]:
+    """Return what was asked for, and by whom."""
+    return {"by": request.user.get_username()[:MOST_BY], **(form.cleaned_data if form else {})}

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from ..domain.states import JobState
 from ..lifecycle import operate
 from ..store import store_for
 from .keyset import Keyset
+from .options import OptionsForm
 
 LIMIT = 1000
 """Rows handled by one request; it must end before a proxy gives it up."""
@@ -26,7 +27,9 @@ BATCH = 100
 PROBLEMS_TOLD = 5
 """Refusals told one by one: messages may travel in a cookie."""
 
-Act = Callable[[UUID, str], str]
+Options = Mapping[str, Any]
+"""What a person asked for beside the operation itself, as its form has cleaned it; ``by`` is that person's name."""
+Act = Callable[[UUID, str, Options], str]
 """Does it to one id in a database. Answers why it was refused; empty when it was done."""
 
 
@@ -44,7 +47,7 @@ class Operation:
     explanation: Any
     button: Any
     selected: Any
-    """The sentence for a number of rows, ``%(count)d``, that it is about to be done to."""
+    """The sentence for a number of rows, ``%(count)s``, that it is about to be done to."""
     done: Any
     """The sentence for a number of rows that it was done to."""
     left: Any
@@ -56,6 +59,18 @@ class Operation:
     log_text: Any
     applies_to: Callable[[Any], bool] = lambda _row: True
     """Whether the page of a row offers it."""
+    form: type[OptionsForm] | None = None
+    """What may be asked beside."""
+    initial: Callable[[Any], dict[str, Any]] = lambda _row: {}
+    """What its form shows at first on the page of a row."""
+    single: bool = False
+    """Whether it makes sense for one row alone."""
+    every: Any = ""
+    """Of the link that does it to all rows that match."""
+
+    def logged(self, options: Options) -> str:
+        """Return what the log says: what was done, how and why."""
+        return " ".join(filter(None, (str(self.log_text), self.form.told(options) if self.form else "")))
 
 
 @dataclass(slots=True)
@@ -84,14 +99,22 @@ class Tally:
         return " ".join([operation.left % {"count": count}, *told])
 
 
-def perform(operation: Operation, rows: QuerySet[Any], keyset: Keyset, *, user_id: Any, database: str) -> Tally:
+def perform(
+    operation: Operation,
+    rows: QuerySet[Any],
+    keyset: Keyset,
+    *,
+    user_id: Any,
+    database: str,
+    options: Options = MappingProxyType({}),
+) -> Tally:
     """Do ``operation`` to up to LIMIT of ``rows``, in the order of ``keyset``. A refusal does not stop it."""
     tally = Tally()
     for number, row in enumerate(chain.from_iterable(keyset.batches(rows, BATCH))):
         if number == LIMIT:
             tally.more = True
             break
-        problem = _perform_one(operation, row, user_id, database)
+        problem = perform_one(operation, row, user_id, database, options)
         if problem:
             tally.problems.append(problem)
         else:
@@ -99,45 +122,28 @@ def perform(operation: Operation, rows: QuerySet[Any], keyset: Keyset, *, user_i
     return tally
 
 
-def _perform_one(operation: Operation, row: Any, user_id: Any, database: str) -> str:
+def perform_one(operation: Operation, row: Any, user_id: Any, database: str, options: Options) -> str:
     """Change and log one row in one transaction: nothing is done untold, and no lock is held for long."""
     with store_for(database).transaction():
-        problem = operation.act(row.pk, database)
+        problem = operation.act(row.pk, database, options)
         if not problem:
-            LogEntry.objects.log_actions(user_id, [row], operation.log_flag, str(operation.log_text))
+            LogEntry.objects.log_actions(user_id, [row], operation.log_flag, operation.logged(options))
     return problem
 
 
-def _requeue(job_id: UUID, database: str) -> str:
-    refused = operate.requeue([job_id], database=database).refused
-    return refused[0].problem if refused else ""
-
-
-def _discard(job_id: UUID, database: str) -> str:
-    gone = operate.discard([job_id], database=database)
-    return "" if gone else _("Dead letter %(id)s is no longer there.") % {"id": job_id}
-
-
-def _cancel(job_id: UUID, database: str) -> str:
+def _cancel(job_id: UUID, database: str, _options: Options) -> str:
     refused = operate.cancel([job_id], database=database).refused
     return refused[0].problem if refused else ""
 
 
-def _force(job_id: UUID, database: str) -> str:
+def _force(job_id: UUID, database: str, _options: Options) -> str:
     refused = operate.cancel([job_id], force=True, database=database).refused
     return refused[0].problem if refused else ""
 
 
-LETTERS: dict[str, Any] = {
-    "selected": ngettext_lazy("%(count)d dead letter is selected:", "%(count)d dead letters are selected:", "count"),
-    "left": ngettext_lazy(
-        "%(count)d dead letter was left as it is.", "%(count)d dead letters were left as they are.", "count"
-    ),
-    "more": gettext_lazy("One request handles at most %(limit)d dead letters. Repeat it for those that are left."),
-}
 JOBS: dict[str, Any] = {
     "permission": "cancel",
-    "selected": ngettext_lazy("%(count)d job is selected:", "%(count)d jobs are selected:", "count"),
+    "selected": ngettext_lazy("%(count)s job is selected:", "%(count)s jobs are selected:", "count"),
     "done": ngettext_lazy(
         "%(count)d job was cancelled, or asked to end.", "%(count)d jobs were cancelled, or asked to end.", "count"
     ),
@@ -145,37 +151,6 @@ JOBS: dict[str, Any] = {
     "more": gettext_lazy("One request handles at most %(limit)d jobs. Repeat it for those that are left."),
     "log_flag": CHANGE,
 }
-REQUEUE = Operation(
-    **LETTERS,
-    name="requeue",
-    permission="requeue",
-    label=gettext_lazy("Requeue…"),
-    title=gettext_lazy("Requeue dead letters"),
-    explanation=gettext_lazy(
-        "A requeued dead letter becomes ready at once, under its own id and with fresh attempts; its "
-        "failures so far stay on record. One whose id or dedupe key is live again is left as it is."
-    ),
-    button=gettext_lazy("Yes, requeue"),
-    done=ngettext_lazy("%(count)d dead letter was requeued.", "%(count)d dead letters were requeued.", "count"),
-    act=_requeue,
-    log_flag=CHANGE,
-    log_text=gettext_lazy("Requeued."),
-)
-DISCARD = Operation(
-    **LETTERS,
-    name="discard",
-    permission="discard",
-    label=gettext_lazy("Discard…"),
-    title=gettext_lazy("Discard dead letters"),
-    explanation=gettext_lazy(
-        "A discarded dead letter is deleted with all its failures and never runs again. This cannot be undone."
-    ),
-    button=gettext_lazy("Yes, discard"),
-    done=ngettext_lazy("%(count)d dead letter was discarded.", "%(count)d dead letters were discarded.", "count"),
-    act=_discard,
-    log_flag=DELETION,
-    log_text=gettext_lazy("Discarded."),
-)
 CANCEL = Operation(
     **JOBS,
     name="cancel",

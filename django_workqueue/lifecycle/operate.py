@@ -17,30 +17,26 @@ from uuid import UUID
 from ..conf import get_settings
 from ..domain.encoding import encode, plain
 from ..domain.states import StepState
-from ..domain.steps import idempotency_key
 from ..exceptions import (
-    DuplicateJobError,
-    InvalidJobError,
     InvalidStepError,
-    JobNotFoundError,
     StepInFlightError,
     StepNotFoundError,
 )
-from ..models import DeadLetter, FinishedJob, Step
+from ..models import FinishedJob, Step
 from ..store import Store, store_for
 from ..store.operate import Pruned
 from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
 from .cancel import cancel as cancel_one
-from .enqueue import MAX_ATTEMPTS
-from .limits import admit_on_commit, keys_of
+from .dead_letters import Refusal, Requeued, acknowledge, amend, dead_letters, discard, requeue
 from .pausing import pausable, pause, paused, resume
 from .reap import reap
-from .wake import wake
 
 __all__ = [
     "Refusal",
     "Requeued",
+    "acknowledge",
+    "amend",
     "dead_letters",
     "discard",
     "matches",
@@ -64,22 +60,6 @@ logger = logging.getLogger("django_workqueue.operate")
 STATISTICS_RETENTION = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A job that an operation left as it was, and why."""
-
-    job_id: UUID
-    problem: str
-
-
-@dataclass(slots=True)
-class Requeued:
-    """What became of a requeue."""
-
-    job_ids: list[UUID] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-
-
 @dataclass(slots=True)
 class Cancellation:
     """What became of a request to cancel jobs."""
@@ -89,63 +69,6 @@ class Cancellation:
     requested: list[UUID] = field(default_factory=list)
     """Those that run. They have been asked to end."""
     refused: list[Refusal] = field(default_factory=list)
-
-
-def requeue(
-    ids: Iterable[UUID], *, attempts: int | None = None, tenant: str | None = None, database: str | None = None
-) -> Requeued:
-    """
-    Put dead letters back to ready, each with ``attempts`` further tries (by default its queue's MAX_ATTEMPTS).
-
-    Id, history and keys stay. Each is a transaction of its own; one that cannot come back is refused by name and does
-    not stop the others. With ``tenant``, another tenant's are not found. Raises InvalidJobError when ``attempts`` is
-    not from 1 to 32767.
-    """
-    if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS:
-        raise InvalidJobError(f"attempts is {attempts!r}. It must be from 1 to {MAX_ATTEMPTS}.")
-    store, done = store_for(database), Requeued()
-    lanes, keys = set(), set()
-    for job_id in ids:
-        try:
-            job = store.requeue(job_id, attempts=attempts or _attempts_of(store, job_id), tenant=tenant)
-        except (JobNotFoundError, DuplicateJobError) as error:
-            done.refused.append(Refusal(job_id, str(error)))
-            continue
-        done.job_ids.append(job_id)
-        lanes.add((job.queue, job.tenant))
-        keys |= keys_of([job])
-        fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
-        logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
-    wake(store, lanes)
-    admit_on_commit(store, keys)
-    return done
-
-
-def _attempts_of(store: Store, job_id: UUID) -> int:
-    queue = DeadLetter.objects.using(store.alias).filter(pk=job_id).values_list("queue", flat=True).first()
-    return get_settings().queue(queue or "").max_attempts
-
-
-def dead_letters(
-    *, tenant: str | None = None, queue: str | None = None, limit: int = 50, database: str | None = None
-) -> list[DeadLetter]:
-    """Return up to ``limit`` dead letters, oldest first: of one tenant or of all, of one queue or of all."""
-    letters = DeadLetter.objects.using(store_for(database).alias).order_by("died_at", "id")
-    given = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
-    return list(letters.filter(**given)[:limit])
-
-
-def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None) -> list[UUID]:
-    """Delete dead letters with their failures, and return the ids that were there, with ``tenant`` only that one's."""
-    store, done = store_for(database), []
-    for job_id in ids:
-        try:
-            store.discard(job_id, tenant=tenant)
-        except JobNotFoundError:
-            continue
-        done.append(job_id)
-        logger.info("Dead letter %s was discarded.", job_id, extra={"job_id": str(job_id)})
-    return done
 
 
 def cancel(

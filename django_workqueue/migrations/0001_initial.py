@@ -147,7 +147,9 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "dead letters",
                 "permissions": (
                     ("requeue_deadletter", "Can requeue dead letters"),
+                    ("amend_deadletter", "Can requeue dead letters with changed arguments"),
                     ("discard_deadletter", "Can discard dead letters"),
+                    ("acknowledge_deadletter", "Can acknowledge dead letters"),
                 ),
                 "default_permissions": ("view",),
                 "indexes": [

@@ -28,7 +28,9 @@ class DeadLetter(JobColumns):
         default_permissions = ("view",)
         permissions = (
             ("requeue_deadletter", "Can requeue dead letters"),
+            ("amend_deadletter", "Can requeue dead letters with changed arguments"),
             ("discard_deadletter", "Can discard dead letters"),
+            ("acknowledge_deadletter", "Can acknowledge dead letters"),
         )
         indexes = (
             models.Index(fields=("-died_at", "-id"), name="dwq_dead_newest"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -63,12 +65,21 @@ class Pruned:
 class Operating(Flowing, Stepping):
     """Deliberate acts on single rows, and pruning in small batches."""
 
-    def requeue(self, job_id: UUID, *, attempts: int, tenant: str | None = None) -> Job:
+    def requeue(
+        self,
+        job_id: UUID,
+        *,
+        attempts: int,
+        tenant: str | None = None,
+        after: timedelta | None = None,
+        changes: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Job:
         """
         Put a dead letter back as a ready or blocked job with ``attempts`` further tries; id, history and key stay.
 
-        With ``tenant``, another tenant's is not found. Raises JobNotFoundError, or DuplicateJobError when a live job
-        has the same id or dedupe key.
+        ``after`` makes it scheduled instead, to be due then; ``changes`` are columns that it shall have otherwise. With
+        ``tenant``, another tenant's is not found. Raises JobNotFoundError, or DuplicateJobError when a live job has the
+        same id or dedupe key.
         """
         with self.transaction():
             letters = self._dead_letters(job_id, tenant)
@@ -81,9 +92,9 @@ class Operating(Flowing, Stepping):
             # What a row can count ends somewhere; the further tries are what was asked for.
             used = min(letter.attempts, MOST_ATTEMPTS - attempts)
             counts = {"attempts": used, "max_attempts": used + attempts}
-            state = JobState.READY if letter.concurrency_key is None else JobState.BLOCKED
             now = self.now()
-            job = Job(**copied(letter) | counts | {"ready_at": now, "state": state})
+            due = {"ready_at": now + (after or timedelta()), "state": _state_of(letter, after)}
+            job = Job(**copied(letter) | counts | due | dict(changes))
             if job.dedupe_expires_at is not None and job.dedupe_expires_at <= now:
                 job.dedupe_key = job.dedupe_expires_at = None
             self._insert_unless_live(job)
@@ -109,6 +120,12 @@ class Operating(Flowing, Stepping):
                 return
             holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
         raise DuplicateJobError(job.pk, holder)
+
+    def acknowledge(self, job_id: UUID, *, by: str, note: str, tenant: str | None = None) -> None:
+        """Note on a dead letter who has seen it; the latest note stays. Raises JobNotFoundError."""
+        seen = {"acknowledged_at": self.now(), "acknowledged_by": by, "note": note}
+        if not self._dead_letters(job_id, tenant).update(**seen):
+            raise JobNotFoundError(job_id)
 
     def discard(self, job_id: UUID, *, tenant: str | None = None) -> None:
         """Delete a dead letter with its failures, unless it is not ``tenant``'s. Raises JobNotFoundError."""
@@ -197,13 +214,19 @@ class Operating(Flowing, Stepping):
             Schedule.objects.using(self.alias).update(skew=F("skew") + step)
 
 
+def _state_of(letter: DeadLetter, after: timedelta | None) -> JobState:
+    if after:
+        return JobState.SCHEDULED
+    return JobState.READY if letter.concurrency_key is None else JobState.BLOCKED
+
+
 SHIFTED: dict[type[Model], tuple[str, ...]] = {
     Lease: ("acquired_at", "renewed_at", "expires_at", "deadline_at"),
     Job: ("enqueued_at", "ready_at", "dedupe_expires_at"),
     Queue: ("window_started_at",),
     Pause: ("paused_at",),
     FinishedJob: ("enqueued_at", "started_at", "finished_at", "expires_at", "dedupe_expires_at"),
-    DeadLetter: ("enqueued_at", "died_at", "dedupe_expires_at"),
+    DeadLetter: ("enqueued_at", "died_at", "acknowledged_at", "dedupe_expires_at"),
     Failure: ("started_at", "failed_at", "next_try_at"),
     Schedule: ("next_at",),
     Worker: ("started_at", "seen_at"),

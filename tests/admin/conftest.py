@@ -35,5 +35,5 @@ def viewer(browser):
 
 @pytest.fixture
 def operator(browser):
-    """Return the browser of someone who may look at everything, requeue and discard."""
-    return browser(*VIEWS, "requeue_deadletter", "discard_deadletter")
+    """Return the browser of someone who may look at everything, decide about dead letters."""
+    return browser(*VIEWS, *(f"{name}_deadletter" for name in ("requeue", "amend", "acknowledge", "discard")))

@@ -34,7 +34,8 @@ def doors(model, key):
         page(model, key, name="delete"),
     ]
     if model == "deadletter":
-        addresses += [page(model, key, name=name) for name in ("requeue", "discard")]
+        addresses += [page(model, key, name=name) for name in ("requeue", "amend", "acknowledge", "discard")]
+        addresses += [page(model, name=name) for name in ("all_requeue", "all_acknowledge", "all_discard")]
     return addresses
 
 
@@ -105,14 +106,15 @@ def test_post_without_a_token_is_refused(browser, name):
     """Another site must not act through the browser of someone who is logged in (sidekiq, django-rq PR#307)."""
     client = browser("view_deadletter", f"{name}_deadletter", csrf=True)
     letter = SCREENS["deadletter"]()
-    data = {"action": name, "_selected_action": letter.pk, "confirmed": "yes"}
+    data = {"action": name, "_selected_action": letter.pk, "confirmed": "yes", "reason": "tried"}
 
     assert client.post(page("deadletter", letter.pk, name=name)).status_code == 403
     assert client.post(page("deadletter"), data).status_code == 403
     assert models.DeadLetter.objects.get() == letter
 
     token = client.get(page("deadletter", letter.pk, name=name)).context["csrf_token"]
-    assert client.post(page("deadletter", letter.pk, name=name), {"csrfmiddlewaretoken": str(token)}).status_code == 302
+    answer = {"csrfmiddlewaretoken": str(token), "reason": "tried"}
+    assert client.post(page("deadletter", letter.pk, name=name), answer).status_code == 302
     assert not models.DeadLetter.objects.exists()
 
 
@@ -132,8 +134,9 @@ def test_operations_go_where_the_queue_is(operator, settings, name):
     letters = SCREENS["deadletter"].create_batch(2)
     settings.DATABASE_ROUTERS = [f"{__name__}.LaggingReplica"]
 
-    operator.post(page("deadletter", letters[0].pk, name=name))
-    operator.post(page("deadletter"), {"action": name, "_selected_action": letters[1].pk, "confirmed": "yes"})
+    answer = {"reason": "tried"}
+    operator.post(page("deadletter", letters[0].pk, name=name), answer)
+    operator.post(page("deadletter"), {"action": name, "_selected_action": letters[1].pk, "confirmed": "yes"} | answer)
 
     assert not models.DeadLetter.objects.using("default").exists()
 

@@ -7,6 +7,7 @@ from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 
 from django_workqueue.domain.ids import new_id
 from django_workqueue.models import DeadLetter, Failure, Job
+from django_workqueue.testing import drain
 from tests.admin.conftest import VIEWS
 from tests.admin.pages import Elements, page, told
 from tests.factories import DeadLetterFactory, JobFactory
@@ -18,7 +19,7 @@ OPERATIONS = ("requeue", "discard")
 
 def act(client, name, *letters, query="", **more):
     """Run an action of the list on ``letters``; ``confirmed="yes"`` answers the question."""
-    data = {"action": name, "_selected_action": [letter.pk for letter in letters], **more}
+    data = {"action": name, "_selected_action": [letter.pk for letter in letters], "reason": "tried", **more}
     return client.post(page("deadletter", query=query), data)
 
 
@@ -39,7 +40,7 @@ def test_requeued_letter_is_a_ready_job_with_fresh_attempts(operator):
     assert not DeadLetter.objects.exists()
     assert Failure.objects.filter(job_id=letter.pk).count() == 5
     assert told(response) == ["1 dead letter was requeued."]
-    assert logged() == [(str(letter.pk), CHANGE, "Requeued.")]
+    assert logged() == [(str(letter.pk), CHANGE, "Requeued. Reason: tried.")]
 
 
 def test_discarded_letter_goes_with_its_failures(operator):
@@ -52,7 +53,7 @@ def test_discarded_letter_goes_with_its_failures(operator):
     assert list(DeadLetter.objects.all()) == [kept]
     assert Failure.objects.count() == 1
     assert told(response) == ["2 dead letters were discarded."]
-    assert {entry[1:] for entry in logged()} == {(DELETION, "Discarded.")}
+    assert {entry[1:] for entry in logged()} == {(DELETION, "Discarded. Reason: tried.")}
     assert {entry[0] for entry in logged()} == {str(letter.pk) for letter in letters}
 
 
@@ -82,7 +83,7 @@ def test_confirmation_posts_what_was_selected(operator, name):
         if field.get("type") == "hidden" and field["name"] != "csrfmiddlewaretoken":
             data.setdefault(field["name"], []).append(field["value"])
 
-    operator.post(page("deadletter"), data)
+    operator.post(page("deadletter"), data | {"reason": "tried"})
 
     assert {entry[0] for entry in logged()} == {str(letter.pk) for letter in letters}
     assert DeadLetter.objects.count() == 1
@@ -100,7 +101,7 @@ def test_letter_has_a_page_for_each_operation(operator, name):
     assert b"1 dead letter is selected" in asked.content
     assert DeadLetter.objects.exists()
 
-    done = operator.post(address)
+    done = operator.post(address, {"reason": "tried"})
     assert done.url == page("deadletter", query="?reason=exhausted")
     assert not DeadLetter.objects.exists()
     assert [entry[0] for entry in logged()] == [str(letter.pk)]
@@ -144,9 +145,9 @@ def test_select_all_reaches_past_the_page_and_keeps_to_the_filter(operator):
     assert b"130 dead letters are selected" in asked.content
     assert ("input", {"type": "hidden", "name": "select_across", "value": "1"}) in Elements(asked).found
 
-    response = act(operator, "requeue", first, query=query, select_across="1", confirmed="yes")
-    assert told(response) == ["130 dead letters were requeued."]
-    assert Job.objects.count() == 130
+    act(operator, "requeue", first, query=query, select_across="1", confirmed="yes")
+    drain("default", max_jobs=1)
+    assert Job.objects.filter(tenant="acme").count() == 130
     assert DeadLetter.objects.count() == 2
 
 
@@ -156,6 +157,7 @@ def test_select_all_begins_at_the_newest_whatever_page_is_open(operator):
     older = operator.get(page("deadletter")).context["cl"].older
 
     act(operator, "requeue", letters[0], query=older, select_across="1", confirmed="yes")
+    drain("default", max_jobs=1)
 
     assert not DeadLetter.objects.exists()
 

@@ -9,7 +9,8 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 
 from django_workqueue.admin.dead_letters import DeadLetterAdminMixin
-from django_workqueue.admin.operations import DISCARD, REQUEUE, perform
+from django_workqueue.admin.decisions import DISCARD, REQUEUE
+from django_workqueue.admin.operations import perform
 from django_workqueue.models import DeadLetter
 from tests.factories import DeadLetterFactory
 
@@ -21,9 +22,9 @@ def test_letter_that_another_person_took_meanwhile_is_told(operation, problem):
     """Two people decide at once: the second is told, and the log says nothing that was not done."""
     DeadLetterFactory.create_batch(2)
 
-    def act(job_id, database):
+    def act(job_id, database, options):
         DeadLetter.objects.exclude(pk=job_id).delete()
-        return operation.act(job_id, database)
+        return operation.act(job_id, database, options)
 
     tally = perform(
         replace(operation, act=act),

@@ -72,6 +72,37 @@ class OperatingConformance(ConformanceBase):
         assert self.places(job.pk) == ["dead"]
         assert self.places(holder.pk) == ["live"]
 
+    def test_requeue_may_be_due_later_and_elsewhere(self) -> None:
+        """What comes back in thousands comes back in its time, and where it was sent."""
+        job = self._dead()
+
+        self.store.requeue(job.pk, attempts=1, after=timedelta(minutes=5), changes={"queue": "slow", "args": "[7]"})
+
+        row = self.live(job.pk)
+        self.assertEqual((row.state, row.queue, row.args), (JobState.SCHEDULED, "slow", "[7]"))
+        self.assertGreater(row.ready_at, self.store.now() + timedelta(minutes=4))
+
+    def test_acknowledged_dead_letter_stays_and_tells_who_has_seen_it(self) -> None:
+        """A note changes nothing else; a live job takes none."""
+        job, live = self._dead(), self.enqueue()
+
+        self.store.acknowledge(job.pk, by="olga", note="mine")
+
+        letter = self.dead(job.pk)
+        self.assertEqual((letter.acknowledged_by, letter.note), ("olga", "mine"))
+        with self.assertRaises(JobNotFoundError):
+            self.store.acknowledge(live.pk, by="olga", note="")
+
+    def test_dead_letters_of_one_cause_are_one_group(self) -> None:
+        """Groups are found by what was stored at the burial, those that grew last first."""
+        for _ in range(3):
+            self._dead()
+
+        (group,) = self.store.dead_groups(limit=10, offset=0, most=100, cap=2)
+
+        self.assertEqual(group.size, 2)
+        self.assertEqual(self.dead(group.newest).fingerprint, group.fingerprint)
+
     def test_discarded_dead_letter_is_gone_with_its_failures(self) -> None:
         """A decision against a job leaves nothing behind."""
         job = self._dead()

@@ -1,0 +1,122 @@
+"""
+An operation on everything that matches, as a job: paced, with progress, and no refusal ends it.
+
+The job stores the address of the list, the person and the options. It finds the rows as the list would show them to
+that person, and asks again whether the person may.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.admin.sites import all_sites
+from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
+
+from ..domain.context import JobContext
+from ..exceptions import Reject
+from ..lifecycle.enqueue import JobRequest, enqueue
+from ..models import DeadLetter, Job
+from ..store import store_for
+from ..tasks import task
+from .operating import OperatingMixin
+from .operations import BATCH, Operation, Options, perform_one
+
+QUEUE = "default"
+PRIORITY = 100
+"""A person waits for it."""
+PAUSE = 0.1
+"""Seconds between two batches: the workers' own statements come first."""
+MOST_NAMED = 100
+"""Refusals that the result tells one by one."""
+MOST_TOTAL = 100_000
+"""Rows that are counted before it begins; with more of them progress has no total."""
+
+
+def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, options: Options) -> Job:
+    """Enqueue the job, and log who asked for what and why."""
+    store = store_for(screen.database)
+    user_id: Any = request.user.pk
+    asked = {
+        "operation": operation.name,
+        "query": request.GET.urlencode(),
+        "user": str(user_id),
+        "site": screen.admin_site.name,
+        "options": dict(options),
+        # What dies while it runs is another decision.
+        "until": store.now().isoformat(),
+    }
+    with store.transaction():
+        wanted = JobRequest(task=decide.module_path, kwargs=asked, queue=QUEUE, priority=PRIORITY)
+        job = enqueue([wanted], database=screen.database)[0].job
+        words = {"title": operation.title, "query": asked["query"] or "*", "how": operation.logged(options)}
+        told = _("%(title)s: all that match %(query)s. %(how)s") % words
+        LogEntry.objects.log_actions(user_id, [job], ADDITION, told)
+    return job
+
+
+@task(takes_context=True, retention=timedelta(days=7))
+def decide(
+    context: JobContext, *, operation: str, query: str, user: str, site: str, options: dict[str, Any], until: str
+) -> dict[str, Any]:
+    """Do one operation to all dead letters that match, and return what became of them."""
+    screen, request = _as_seen_by(user, site, query)
+    chosen = next((each for each in screen.operations if each.name == operation), None)
+    if chosen is None or not screen.permits(request, chosen):
+        raise Reject(f"{request.user} may not {operation} dead letters.")
+    found: Any = screen.get_changelist_instance(request)
+    rows = found.everything.filter(died_at__lte=datetime.fromisoformat(until))
+    return _Walk(context, screen, chosen, request.user.pk, options).through(rows)
+
+
+@dataclass(slots=True)
+class _Walk:
+    context: JobContext
+    screen: OperatingMixin
+    operation: Operation
+    user_id: Any
+    options: Options
+    done: int = 0
+    refused: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def through(self, rows: QuerySet[Any]) -> dict[str, Any]:
+        """Handle ``rows`` in portions; rows that an earlier attempt of the job has handled are not among them."""
+        count = rows.order_by()[: MOST_TOTAL + 1].count()
+        total = count if count <= MOST_TOTAL else None
+        for batch in self.screen.keyset.batches(rows, BATCH):
+            self.context.heartbeat()
+            for row in batch:
+                self._handle(row)
+            handled = self.done + self.refused
+            self.context.progress(handled, None if total is None else max(total, handled), str(self.operation.title))
+            time.sleep(PAUSE)
+        return {"done": self.done, "left_as_they_are": self.refused, "problems": self.problems}
+
+    def _handle(self, row: Any) -> None:
+        problem = perform_one(self.operation, row, self.user_id, self.screen.database, self.options)
+        if not problem:
+            self.done += 1
+            return
+        self.refused += 1
+        if len(self.problems) < MOST_NAMED:
+            self.problems.append(f"{row.pk}: {problem}")
+
+
+def _as_seen_by(user: str, site: str, query: str) -> tuple[Any, HttpRequest]:
+    """Return the screen of dead letters, and a request for its list as that person would make it."""
+    request = HttpRequest()
+    request.method = "GET"
+    request.GET = QueryDict(query)
+    person = get_user_model()._default_manager.filter(pk=user).first()
+    found = next((each for each in all_sites if each.name == site), None)
+    if person is None or not person.is_staff or found is None or not found.is_registered(DeadLetter):
+        raise Reject(f"The admin {site!r} has no screen of dead letters for the user {user}.")
+    request.user = person
+    return found.get_model_admin(DeadLetter), request

@@ -1,0 +1,115 @@
+"""An operation on all rows that match the filters: a preview first, and a job of the queue where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from ..models import Job
+from .bulk import start
+from .changelist import AFTER, FROM, BoundedChangeList, CappedCount
+from .operating import SAMPLE, OperatingMixin, form_of, options_of
+from .operations import Operation, Tally
+from .options import OptionsForm
+
+
+class MatchingMixin(OperatingMixin):
+    """A screen whose operations reach everything that matches its list's address."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page of each operation on all that match."""
+        return [*map(self._matching_url, self._operations_on_many()), *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the list, with the addresses of what the user may do to all of it."""
+        links = list(self.matching_links(request, request.GET.urlencode()))
+        return super().changelist_view(request, {**(extra_context or {}), "matching": links})
+
+    def matching_links(self, request: HttpRequest, query: str) -> Iterator[tuple[Operation, str]]:
+        """Yield what the user may do to all that match ``query``, each with its address."""
+        for each in self._operations_on_many():
+            if self._may(request, each):
+                yield each, f"{self._address(f'all_{each.name}')}?{query}"
+
+    def _operations_on_many(self) -> list[Operation]:
+        return [each for each in self.operations if not each.single]
+
+    def _matching_url(self, operation: Operation) -> URLPattern:
+        def view(request: HttpRequest) -> HttpResponse:
+            return self._matching_page(request, operation)
+
+        name = f"{self.opts.app_label}_{self.opts.model_name}_all_{operation.name}"
+        return path(f"all/{operation.name}/", self.admin_site.admin_view(view), name=name)
+
+    def _matching_page(self, request: HttpRequest, operation: Operation) -> HttpResponse:
+        """Say on GET what would be done to how many, do it on POST."""
+        if not self.permits(request, operation):
+            raise PermissionDenied
+        back = f"{self._address('changelist')}?{request.GET.urlencode()}"
+        _forget_positions(request)
+        try:
+            found: Any = self.get_changelist_instance(request)
+        except IncorrectLookupParameters:
+            return HttpResponseRedirect(self._address("changelist") + "?e=1")
+        form = form_of(operation, request.POST if request.method == "POST" else None)
+        if request.method != "POST" or (form is not None and not form.is_valid()):
+            more = {"count": _count(found), "sample": found.result_list[:SAMPLE], "back": back}
+            return self._ask(request, found.everything, operation, form, as_job=self._is_large(found), **more)
+        if not self._is_large(found):
+            super()._perform(request, found.everything, operation, options_of(request, form))
+            return HttpResponseRedirect(back)
+        return HttpResponseRedirect(self._start(request, operation, options_of(request, form)) or back)
+
+    def _perform(
+        self, request: HttpRequest, rows: QuerySet[Any], operation: Operation, options: dict[str, Any]
+    ) -> Tally:
+        """Do it here to what was selected on a page; leave to a job what "all" selects beyond."""
+        if self._is_all_of_many(request, rows):
+            _forget_positions(request)
+            self._start(request, operation, options)
+            return Tally()
+        return super()._perform(request, rows, operation, options)
+
+    def _ask(
+        self, request: HttpRequest, rows: QuerySet[Any], operation: Operation, form: OptionsForm | None, **more: Any
+    ) -> HttpResponse:
+        more.setdefault("as_job", self._is_all_of_many(request, rows))
+        return super()._ask(request, rows, operation, form, **more)
+
+    def _is_all_of_many(self, request: HttpRequest, rows: QuerySet[Any]) -> bool:
+        """Whether "all" was chosen in the list, and that is more than its page shows."""
+        most = self.list_per_page
+        return request.POST.get("select_across") == "1" and len(rows.values_list("pk")[: most + 1]) > most
+
+    def _start(self, request: HttpRequest, operation: Operation, options: dict[str, Any]) -> str:
+        """Hand it to a job, and return the address of the job's page where the user may see it."""
+        job = start(self, request, operation, options)
+        told = _("Job %(id)s of the queue %(queue)s does it; its page shows how far it is.")
+        self.message_user(request, told % {"id": job.pk, "queue": job.queue}, messages.SUCCESS)
+        site = self.admin_site
+        if not (site.is_registered(Job) and site.get_model_admin(Job).has_view_permission(request)):
+            return ""
+        return reverse("admin:django_workqueue_job_change", args=(job.pk,), current_app=site.name)
+
+    def _is_large(self, found: BoundedChangeList) -> bool:
+        return bool(found.further) or found.result_count > self.list_per_page
+
+
+def _forget_positions(request: HttpRequest) -> None:
+    """All that match are on all pages, whichever was open."""
+    query = request.GET.copy()
+    for name in (AFTER, FROM):
+        query.pop(name, None)
+    request.GET = query  # type: ignore[assignment] # as Django's own admin does
+
+
+def _count(found: BoundedChangeList) -> int:
+    return CappedCount(found.result_count) if found.further else found.result_count

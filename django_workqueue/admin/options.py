@@ -1,0 +1,137 @@
+"""What may be asked for beside an operation: forms that need no script, and how the log tells their answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from ..exceptions import InvalidJobError
+from ..lifecycle.dead_letters import MOST_NOTE
+from ..lifecycle.enqueue import MAX_ATTEMPTS, check_text
+from ..models.base import NAME_LENGTH
+
+T = TypeVar("T")
+
+MOST_REASON = 500
+MOST_MINUTES = 7 * 24 * 60
+
+
+class JsonField(forms.JSONField):
+    """JSON of which every value can be shown again: half a surrogate is no text of a page."""
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text for the page."""
+        text = super().prepare_value(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return json.dumps(value)
+        return text
+
+
+class OptionsForm(forms.Form):
+    """Fields that may be left empty unless they say otherwise. What they clean to can be stored as JSON."""
+
+    use_required_attribute = False
+
+    @classmethod
+    def told(cls, options: Mapping[str, Any]) -> str:
+        """Return what was chosen, for the log."""
+        names = [name for name in cls.field_order or cls.base_fields if name not in cls._untold]
+        chosen = [(cls.base_fields[name].label, options.get(name)) for name in names]
+        return " ".join(f"{capfirst(str(label))}: {value}." for label, value in chosen if value not in {None, ""})
+
+    _untold: frozenset[str] = frozenset()
+
+
+class ReasonForm(OptionsForm):
+    """Why it is done."""
+
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, help_text=_("Kept in the log of changes."))
+
+
+class NoteForm(OptionsForm):
+    """What others should know."""
+
+    note = forms.CharField(label=_("note"), max_length=MOST_NOTE, required=False, widget=forms.Textarea({"rows": 3}))
+
+
+class _BackForm(OptionsForm):
+    queue = forms.CharField(
+        label=_("to the queue"), max_length=NAME_LENGTH, required=False, help_text=_("Empty: the one it was in.")
+    )
+    attempts = forms.IntegerField(
+        label=_("further attempts"),
+        min_value=1,
+        max_value=MAX_ATTEMPTS,
+        required=False,
+        help_text=_("Empty: as many as the queue gives a new job."),
+    )
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, required=False)
+
+    def clean_queue(self) -> str:
+        """Refuse what is no name of a queue."""
+        name: str = self.cleaned_data["queue"]
+        try:
+            check_text("queue", name, NAME_LENGTH, may_be_empty=True)
+        except InvalidJobError as error:
+            raise ValidationError(str(error)) from error
+        return name
+
+
+class RequeueForm(_BackForm):
+    """How they come back."""
+
+    minutes = forms.IntegerField(
+        label=_("spread over minutes"),
+        min_value=0,
+        max_value=MOST_MINUTES,
+        required=False,
+        help_text=_("Each becomes due at a moment of its own within that time. Empty: all at once."),
+    )
+    field_order = ("minutes", "queue", "attempts", "reason")
+
+    @staticmethod
+    def spread(options: Mapping[str, Any]) -> timedelta | None:
+        """Return the time that was asked for."""
+        return timedelta(minutes=options["minutes"]) if options.get("minutes") else None
+
+
+class AmendForm(_BackForm):
+    """With which arguments it comes back."""
+
+    # Not required: to Django an empty list or object is no answer.
+    args = JsonField(label=_("arguments"), required=False, widget=forms.Textarea({"rows": 4}))
+    kwargs = JsonField(label=_("keyword arguments"), required=False, widget=forms.Textarea({"rows": 4}))
+    field_order = ("args", "kwargs", "queue", "attempts", "reason")
+    # The log is read by more people than may see arguments.
+    _untold = frozenset({"args", "kwargs"})
+
+    def clean_args(self) -> list[Any]:
+        """Refuse what is no list."""
+        return _of_type(self.cleaned_data["args"], list, _("Write a JSON list, such as [17]."))
+
+    def clean_kwargs(self) -> dict[str, Any]:
+        """Refuse what is no object."""
+        return _of_type(self.cleaned_data["kwargs"], dict, _('Write a JSON object, such as {"copy": true}.'))
+
+
+def _of_type(value: Any, kind: type[T], problem: Any) -> T:
+    if not isinstance(value, kind):
+        raise ValidationError(problem)
+    return value
+
+
+def stored_json(text: str) -> Any:
+    """Return what stored JSON text says; the text itself, for a person to mend, where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

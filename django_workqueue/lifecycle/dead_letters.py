@@ -1,0 +1,195 @@
+"""Decide about dead letters: back to work, as they are or changed; seen; or gone. Part of ``operate``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import blake2b
+from typing import Any
+from uuid import UUID
+
+from ..conf import get_settings
+from ..domain.encoding import encode
+from ..domain.registry import check_fit, resolve
+from ..domain.states import JobState
+from ..domain.steps import idempotency_key
+from ..exceptions import LONGEST, DuplicateJobError, InvalidJobError, JobNotFoundError
+from ..models import DeadLetter, Job
+from ..models.base import NAME_LENGTH
+from ..store import Store, store_for
+from .enqueue import MAX_ATTEMPTS, check_text, queue_name, whole
+from .limits import admit_on_commit, keys_of
+from .wake import wake
+
+logger = logging.getLogger("django_workqueue.operate")
+
+MOST_NOTE = 2000
+"""Characters of a note."""
+MOST_BY = 150
+"""Characters of the name of who acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A job that an operation left as it was, and why."""
+
+    job_id: UUID
+    problem: str
+
+
+@dataclass(slots=True)
+class Requeued:
+    """What became of a requeue."""
+
+    job_ids: list[UUID] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def requeue(
+    ids: Iterable[UUID],
+    *,
+    attempts: int | None = None,
+    queue: str | None = None,
+    spread: timedelta | None = None,
+    tenant: str | None = None,
+    database: str | None = None,
+) -> Requeued:
+    """
+    Put dead letters back to ready, each with ``attempts`` further tries (by default its queue's MAX_ATTEMPTS).
+
+    Id, history and keys stay. ``queue`` moves them to another one; ``spread`` makes each due at a moment of its own
+    within that time, drawn from its id. Each is a transaction of its own; one that cannot come back is refused by name
+    and does not stop the others. With ``tenant``, another tenant's are not found. Raises InvalidJobError when
+    ``attempts`` is not from 1 to 32767, and for what is no name of a queue and no time to spread over.
+    """
+    changes = _checked(attempts, queue, spread)
+    store, done = store_for(database), Requeued()
+    jobs = []
+    for job_id in ids:
+        try:
+            job = _requeue_one(store, job_id, attempts=attempts, spread=spread, changes=changes, tenant=tenant)
+        except (JobNotFoundError, DuplicateJobError) as error:
+            done.refused.append(Refusal(job_id, str(error)))
+            continue
+        done.job_ids.append(job_id)
+        jobs.append(job)
+    _announce(store, jobs)
+    return done
+
+
+def amend(
+    job_id: UUID,
+    *,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    attempts: int | None = None,
+    queue: str | None = None,
+    tenant: str | None = None,
+    database: str | None = None,
+) -> None:
+    """
+    Put one dead letter back with other arguments, checked as at enqueue.
+
+    Raises JobNotFoundError, DuplicateJobError, InvalidJobError, PayloadError, TaskNotRegisteredError, or
+    ArgumentsDoNotFitError when its task cannot be called with them.
+    """
+    changes = _checked(attempts, queue, None)
+    store, most = store_for(database), get_settings().max_payload_bytes
+    letters = DeadLetter.objects.using(store.alias).filter(pk=job_id)
+    path = letters.values_list("task", flat=True).first()
+    if path is None:
+        raise JobNotFoundError(job_id)
+    check_fit(resolve(path), args, kwargs)
+    changes |= {"args": encode(list(args), "args", most), "kwargs": encode(dict(kwargs), "kwargs", most)}
+    _announce(store, [_requeue_one(store, job_id, attempts=attempts, changes=changes, tenant=tenant)])
+
+
+def acknowledge(
+    ids: Iterable[UUID], *, by: str, note: str = "", tenant: str | None = None, database: str | None = None
+) -> list[UUID]:
+    """
+    Note on dead letters that ``by`` has seen them, and return the ids that were there.
+
+    They stay dead. Raises InvalidJobError for a note of more than MOST_NOTE characters.
+    """
+    check_text("by", by, MOST_BY)
+    if len(note) > MOST_NOTE or "\x00" in note:
+        raise InvalidJobError(f"The note has {len(note)} characters. At most {MOST_NOTE} are kept, none of them NUL.")
+    store, done = store_for(database), []
+    for job_id in ids:
+        try:
+            store.acknowledge(job_id, by=by, note=note, tenant=tenant)
+        except JobNotFoundError:
+            continue
+        done.append(job_id)
+    return done
+
+
+def dead_letters(
+    *, tenant: str | None = None, queue: str | None = None, limit: int = 50, database: str | None = None
+) -> list[DeadLetter]:
+    """Return up to ``limit`` dead letters, oldest first: of one tenant or of all, of one queue or of all."""
+    letters = DeadLetter.objects.using(store_for(database).alias).order_by("died_at", "id")
+    given = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
+    return list(letters.filter(**given)[:limit])
+
+
+def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None) -> list[UUID]:
+    """Delete dead letters with their failures, and return the ids that were there, with ``tenant`` only that one's."""
+    store, done = store_for(database), []
+    for job_id in ids:
+        try:
+            store.discard(job_id, tenant=tenant)
+        except JobNotFoundError:
+            continue
+        done.append(job_id)
+        logger.info("Dead letter %s was discarded.", job_id, extra={"job_id": str(job_id)})
+    return done
+
+
+def _checked(attempts: int | None, queue: str | None, spread: timedelta | None) -> dict[str, Any]:
+    """Refuse what no job may have, and return the columns that change."""
+    if attempts is not None:
+        whole("attempts", attempts, 1, MAX_ATTEMPTS)
+    if spread is not None and not timedelta() <= spread <= LONGEST:
+        raise InvalidJobError(f"spread is {spread!r}. Pass a timedelta from zero to a century.")
+    if queue is None:
+        return {}
+    name = queue_name(queue)
+    check_text("queue", name, NAME_LENGTH)
+    return {"queue": name}
+
+
+def _requeue_one(
+    store: Store,
+    job_id: UUID,
+    *,
+    attempts: int | None,
+    spread: timedelta | None = None,
+    changes: Mapping[str, Any],
+    tenant: str | None,
+) -> Job:
+    attempts = attempts or _attempts_of(store, job_id, changes.get("queue"))
+    after = spread * _share(job_id) if spread else None
+    job = store.requeue(job_id, attempts=attempts, tenant=tenant, after=after, changes=changes)
+    fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
+    logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
+    return job
+
+
+def _attempts_of(store: Store, job_id: UUID, queue: str | None) -> int:
+    if queue is None:
+        queue = DeadLetter.objects.using(store.alias).filter(pk=job_id).values_list("queue", flat=True).first()
+    return get_settings().queue(queue or "").max_attempts
+
+
+def _share(job_id: UUID) -> float:
+    """Return where in a span of time a job has its place, from 0 up to 1: the same whenever it is asked."""
+    return int.from_bytes(blake2b(job_id.bytes, digest_size=8).digest()) / 2**64
+
+
+def _announce(store: Store, jobs: Sequence[Job]) -> None:
+    wake(store, {(job.queue, job.tenant) for job in jobs if job.state != JobState.SCHEDULED})
+    admit_on_commit(store, keys_of(jobs))
