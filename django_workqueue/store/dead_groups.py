@@ -11,6 +11,8 @@ from .base import BaseStore
 DEAD = DeadLetter._meta.db_table
 
 # Every inner query is one descent, but for the count, which reads up to its cap: plain SQL that all databases speak.
+# The ends of a group are found by an inequality: with an equality the order would be that of the newest letters too,
+# and the planner might go through those of all groups for one of this.
 GROUPS = f"""
 WITH RECURSIVE walk(fingerprint, step) AS (
     SELECT (SELECT letter.fingerprint FROM {DEAD} letter ORDER BY letter.fingerprint LIMIT 1), 1
@@ -21,14 +23,14 @@ WITH RECURSIVE walk(fingerprint, step) AS (
     FROM walk WHERE walk.fingerprint IS NOT NULL AND step < %(most)s),
 seen AS (
     SELECT walk.fingerprint,
-           (SELECT letter.died_at FROM {DEAD} letter WHERE letter.fingerprint = walk.fingerprint
+           (SELECT letter.died_at FROM {DEAD} letter WHERE letter.fingerprint >= walk.fingerprint
             ORDER BY letter.fingerprint, letter.died_at DESC, letter.id DESC LIMIT 1) AS last_at
     FROM walk WHERE walk.fingerprint IS NOT NULL),
 page AS (SELECT fingerprint, last_at FROM seen ORDER BY last_at DESC, fingerprint LIMIT %(limit)s OFFSET %(offset)s)
 SELECT page.fingerprint,
-       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
+       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint >= page.fingerprint
         ORDER BY letter.fingerprint, letter.died_at DESC, letter.id DESC LIMIT 1),
-       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
+       (SELECT letter.id FROM {DEAD} letter WHERE letter.fingerprint <= page.fingerprint
         ORDER BY letter.fingerprint DESC, letter.died_at, letter.id LIMIT 1),
        (SELECT count(*) FROM (SELECT 1 FROM {DEAD} letter WHERE letter.fingerprint = page.fingerprint
                               LIMIT %(cap)s) counted)

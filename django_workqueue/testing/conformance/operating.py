@@ -79,8 +79,8 @@ class OperatingConformance(ConformanceBase):
         self.store.requeue(job.pk, attempts=1, after=timedelta(minutes=5), changes={"queue": "slow", "args": "[7]"})
 
         row = self.live(job.pk)
-        self.assertEqual((row.state, row.queue, row.args), (JobState.SCHEDULED, "slow", "[7]"))
-        self.assertGreater(row.ready_at, self.store.now() + timedelta(minutes=4))
+        assert (row.state, row.queue, row.args) == (JobState.SCHEDULED, "slow", "[7]")
+        assert row.ready_at > self.store.now() + timedelta(minutes=4)
 
     def test_acknowledged_dead_letter_stays_and_tells_who_has_seen_it(self) -> None:
         """A note changes nothing else; a live job takes none."""
@@ -89,7 +89,7 @@ class OperatingConformance(ConformanceBase):
         self.store.acknowledge(job.pk, by="olga", note="mine")
 
         letter = self.dead(job.pk)
-        self.assertEqual((letter.acknowledged_by, letter.note), ("olga", "mine"))
+        assert (letter.acknowledged_by, letter.note) == ("olga", "mine")
         with self.assertRaises(JobNotFoundError):
             self.store.acknowledge(live.pk, by="olga", note="")
 
@@ -100,8 +100,8 @@ class OperatingConformance(ConformanceBase):
 
         (group,) = self.store.dead_groups(limit=10, offset=0, most=100, cap=2)
 
-        self.assertEqual(group.size, 2)
-        self.assertEqual(self.dead(group.newest).fingerprint, group.fingerprint)
+        assert group.size == 2
+        assert self.dead(group.newest).fingerprint == group.fingerprint
 
     def test_discarded_dead_letter_is_gone_with_its_failures(self) -> None:
         """A decision against a job leaves nothing behind."""
