@@ -179,6 +179,9 @@ class Settler:
 
     def _let_go(self, job: ClaimedJob) -> None:
         del self._recorded[job.id]
+        # As the worker leaves, what ends at that moment is taken for interrupted as well.
+        if (kept := self._leases.get(job.lease_id)) and kept.pop(job.id, None) and not kept:
+            del self._leases[job.lease_id]
         self._held.settled(job.lease_id, [job.id])
 
     def _fail(self, settlement: Settlement) -> None:

@@ -135,6 +135,25 @@ def test_commit_that_never_arrived_is_a_failure():
     assert not Group.objects.exists()
 
 
+@pytest.mark.parametrize("doubt", [False, True])
+def test_success_at_the_moment_in_which_the_worker_leaves_is_one(doubt, caplog):
+    """It is not reported as interrupted too, which would be refused and told as a lost lease."""
+    samples.add_group.enqueue("a")
+    samples.add.enqueue(1, 2)
+    bench = Bench(concurrency=2)
+    bench.dispatcher._pace.ran(0.0001)
+    bench.round()
+    ended, running = run_all(bench)
+    bench.dispatcher._settler.interrupt([ended.job, running.job])
+    hand_over(bench, in_doubt(ended) if doubt else ended)
+    assert bench.dispatcher._guarded(bench.dispatcher._settle_connected)
+
+    assert (bench.tally.done, bench.tally.failed, len(bench.held)) == (1, 1, 0)
+    assert Failure.objects.get().kind == FailureKind.INTERRUPTED
+    assert "is lost" not in caplog.text
+    assert not Lease.objects.exists()
+
+
 @pytest.mark.parametrize("verb", ["is_completed", "release"])
 def test_database_that_is_away_puts_it_off(monkeypatch, verb):
     """Nothing is forgotten and nothing counted twice."""
