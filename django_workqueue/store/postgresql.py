@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +26,13 @@ from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
 from .admission import ADMIT, BLOCKED_KEYS
+from .arrays import Ids, Moments, Names, Places, Ranks
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
 from .listening import NotifyingStore
 from .reap import Lanes, Outlook
-from .session import PIN_PLANS, Ids, PooledSession, Session
+from .session import PIN_PLANS, PooledSession, Session
 from .settle import result_of
 from .vacuum import PostgresSurveying
 from .walks import LANES, LANES_BEHIND, QUEUES, READY_WORK
@@ -241,8 +243,7 @@ class PostgresStore(PostgresSurveying, NotifyingStore):
         rows = self._rows(CLAIM, parameters)
         jobs = [ClaimedJob._make(row[:-2]) for row in rows]
         turns = {lane.tenant: turn for turn, lane in enumerate(order.lanes)}
-        # RETURNING promises no order.
-        # By the number of an id, of which UUID's own comparison is a wrapper in Python.
+        # RETURNING promises no order. UUID's own comparison is a wrapper in Python around that of its number.
         jobs.sort(key=lambda job: (turns[job.tenant], -job.priority, job.ready_at, job.id.int))
         if not rows:
             return Claim([])
@@ -329,20 +330,20 @@ class PostgresStore(PostgresSurveying, NotifyingStore):
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 
 
-def _segments(lanes: Sequence[LaneTurn]) -> dict[str, list[Any]]:
+def _segments(lanes: Sequence[LaneTurn]) -> dict[str, Any]:
     """Flatten the lanes' segments into arrays, with the first and last index (from 1) of each lane's own."""
-    names = ("tenants", "firsts", "lasts", "ranks", "afters", "after_ids", "ends")
-    flat: dict[str, list[Any]] = {name: [] for name in names}
-    for lane in lanes:
-        flat["tenants"].append(lane.tenant)
-        flat["firsts"].append(len(flat["ranks"]) + 1)
-        for segment in lane.segments:
-            flat["ranks"].append(segment.first_rank)
-            flat["afters"].append(segment.after or _BEGINNING)
-            flat["after_ids"].append(segment.after_id)
-            flat["ends"].append(segment.last_rank)
-        flat["lasts"].append(len(flat["ranks"]))
-    return flat
+    segments = [segment for lane in lanes for segment in lane.segments]
+    lasts = list(accumulate(len(lane.segments) for lane in lanes))
+    ranks, afters, ends, after_ids = zip(*segments, strict=True) if segments else ((), (), (), ())
+    return {
+        "tenants": Names(lane.tenant for lane in lanes),
+        "firsts": Places(last + 1 for last in [0, *lasts[:-1]]),
+        "lasts": Places(lasts),
+        "ranks": Ranks(ranks),
+        "afters": Moments(after or _BEGINNING for after in afters),
+        "after_ids": Ids(after_ids),
+        "ends": Ranks(ends),
+    }
 
 
 def _state(error: Exception) -> str | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
-from psycopg.adapt import Dumper
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.types.datetime import TimestamptzBinaryLoader
+
+from . import arrays
 
 # READ COMMITTED is what the fences are written for: under a stricter level a claim that lost a race would raise instead
 # of seeing the next job.
@@ -34,24 +33,6 @@ PIN_SESSION = "; ".join(
 )
 PIN_PLANS = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PLANS.items())
 PIN_TRANSACTION = "; ".join(f"SET LOCAL {name} = {value}" for name, value in PINNED.items())
-
-
-class Ids(list[UUID]):
-    """Ids of jobs to be sent as an array."""
-
-
-class IdsDumper(Dumper):
-    """Writes ids as PostgreSQL reads an array of them: psycopg's own way takes a call for each."""
-
-    format = Format.BINARY
-    oid = psycopg.adapters.types["uuid"].array_oid
-    _head = struct.Struct("!5i")
-    _size = struct.pack("!i", 16)
-
-    def dump(self, obj: Ids) -> bytes:
-        """Return the array: dimensions, no NULLs, type, length, lower bound; then each value behind its size."""
-        head = self._head.pack(1, 0, psycopg.adapters.types["uuid"].oid, len(obj), 1)
-        return self._size.join([head, *[each.bytes for each in obj]])
 
 
 def read_committed(connection: psycopg.Connection[Any]) -> None:
@@ -80,7 +61,7 @@ class Session:
         self._connection.prepare_threshold = 5
         self._cursor = psycopg.Cursor(self._connection)
         self._cursor.adapters.register_loader("timestamptz", TimestamptzBinaryLoader)
-        self._cursor.adapters.register_dumper(Ids, IdsDumper)
+        arrays.register(self._cursor)
 
     def is_of(self, wrapper: BaseDatabaseWrapper) -> bool:
         """Whether this is a session of ``wrapper``, the calling thread's, and of the connection that it holds now."""

@@ -71,4 +71,4 @@ def test_missing_table_is_no_absence(store, name, away):
 def test_nobody_listens(store):
     """One machine polls."""
     assert not store.can_listen()
-    assert store.now() - store.clock() < timedelta(seconds=1)
+    assert abs(store.now() - store.clock()) < timedelta(minutes=1)

@@ -10,9 +10,11 @@ from psycopg.types.datetime import TimestamptzBinaryLoader
 
 from django_workqueue.conf import QueuePolicy
 from django_workqueue.domain.rotation import FIRST_ID, FIRST_RANK, LAST_RANK, SLACK
+from django_workqueue.store import arrays
+from django_workqueue.store.arrays import Ids
 from django_workqueue.store.claim import CLAIMED_COLUMNS
 from django_workqueue.store.postgresql import CLAIM, COMPLETE, COMPLETE_AND_KEEP
-from django_workqueue.store.session import PIN_SESSION, Ids, IdsDumper
+from django_workqueue.store.session import PIN_SESSION
 
 from ..rows import QUEUE
 
@@ -29,7 +31,7 @@ class RawQueue:
         connection.execute(PIN_SESSION)
         self._cursor = psycopg.Cursor(connection)
         self._cursor.adapters.register_loader("timestamptz", TimestamptzBinaryLoader)
-        self._cursor.adapters.register_dumper(Ids, IdsDumper)
+        arrays.register(self._cursor)
         self._complete = COMPLETE_AND_KEEP if kept_seconds else COMPLETE
         self._kept_seconds = kept_seconds
         policy = QueuePolicy()
