@@ -31,8 +31,11 @@ def new_ids(count: int) -> list[UUID]:
 
 
 def _id(tick: int, chance: int) -> UUID:
-    number = (tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | chance >> 2
-    # As UUID(int=number), without its look through five other ways to make one: a third of what an id takes.
+    return uuid_of((tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | chance >> 2)
+
+
+def uuid_of(number: int) -> UUID:
+    """Return ``UUID(int=number)`` in a third of the time: without a look through five other ways to make one."""
     made = object.__new__(UUID)
     object.__setattr__(made, "int", number)
     object.__setattr__(made, "is_safe", SafeUUID.unknown)

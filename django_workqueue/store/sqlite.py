@@ -7,7 +7,7 @@ does. A list of ids travels as one JSON text, of any length and without a statem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Field
 
+from ..domain.ids import uuid_of
 from ..domain.outcomes import ClaimedJob, Settlement
 from ..models import Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
@@ -35,6 +36,17 @@ WHERE state = 'ready' AND queue = %s AND tenant = %s ORDER BY rank, ready_at, id
 """
 
 TAKE = f"UPDATE {JOB} SET state = 'leased', lease_id = %s, attempts = attempts + 1 WHERE rowid IN {_LISTED}"
+
+OPEN = f"""
+INSERT INTO {LEASE} (worker, queue, acquired_at, renewed_at, expires_at, deadline_at) VALUES (%s, %s, %s, %s, %s, %s)
+"""
+
+CLOSE = f"DELETE FROM {LEASE} WHERE id = %s AND expires_at > %s"
+
+RENEW = f"""
+UPDATE {LEASE} SET renewed_at = %s, expires_at = max(expires_at, min(%s, deadline_at))
+WHERE id IN {_LISTED} AND expires_at > %s RETURNING id
+"""
 
 HOLDS = f"SELECT 1 FROM {LEASE} WHERE id = %s AND expires_at > %s"
 
@@ -98,9 +110,33 @@ class SqliteStore(OrmStore):
             picked = found[: together([row[_LAPSES] for row in found])]
             if not picked:
                 return Claim([])
-            lease_id = self._open_lease(order).pk
+            lease_id = self._insert_lease(order)
             self._execute(TAKE, [lease_id, f"[{','.join(str(row[0]) for row in picked)}]"])
         return Claim(self._claimed(picked, lease_id), cut=len(picked) < len(found))
+
+    def _insert_lease(self, order: ClaimOrder) -> int:
+        now = self.now()
+        moments = (now, now, now + min(order.lease, order.max_lease), now + order.max_lease)
+        with self.connection.cursor() as cursor:
+            cursor.execute(OPEN, [order.worker, order.queue, *map(self._stored, moments)])
+            lease_id: int = cursor.lastrowid
+        return lease_id
+
+    def _close(self, lease_id: int, *, last: bool) -> None:
+        if last:
+            self._execute(CLOSE, [lease_id, self._stored(self.now())])
+
+    def renew(self, leases: Mapping[int, timedelta]) -> set[int]:
+        """See Settling.renew. One statement for the leases of each length."""
+        renewed: set[int] = set()
+        with self.transaction():
+            now = self.now()
+            at = self._stored(now)
+            for length in set(leases.values()):
+                ids = ",".join(str(pk) for pk in leases if leases[pk] == length)
+                rows = self._rows(RENEW, [at, self._stored(now + length), f"[{ids}]", at])
+                renewed.update(pk for (pk,) in rows)
+        return renewed
 
     def _pick_rows(self, order: ClaimOrder) -> Iterator[tuple[Any, ...]]:
         room = order.limit
@@ -202,7 +238,7 @@ _UUIDS, _MOMENTS = _columns_of("UUIDField"), _columns_of("DateTimeField")
 
 
 def _uuid(text: str) -> UUID:
-    return UUID(int=int(text, 16))
+    return uuid_of(int(text, 16))
 
 
 def _listed(ids: Iterable[UUID]) -> str:
