@@ -8,15 +8,17 @@ Without these dumpers, as behind a pooler, they are lists like others.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any, ClassVar
 from uuid import UUID
 
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
+
+from ..domain.rotation import LaneTurn
 
 _HEAD = struct.Struct("!5i")
 _SIZE = struct.Struct("!i").pack
@@ -118,3 +120,23 @@ def register(cursor: psycopg.Cursor[Any]) -> None:
     """Have ``cursor`` send these lists so."""
     for kind, (dumper, _) in _DUMPERS.items():
         cursor.adapters.register_dumper(kind, dumper)
+
+
+# Before every time that a job can carry; "-infinity" would not come back through Python.
+_BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
+
+
+def segments(lanes: Sequence[LaneTurn]) -> dict[str, Any]:
+    """Flatten the lanes' segments into arrays, with the first and last index (from 1) of each lane's own."""
+    parts = [segment for lane in lanes for segment in lane.segments]
+    lasts = list(accumulate(len(lane.segments) for lane in lanes))
+    ranks, afters, ends, after_ids = zip(*parts, strict=True) if parts else ((), (), (), ())
+    return {
+        "tenants": Names(lane.tenant for lane in lanes),
+        "firsts": Places(last + 1 for last in [0, *lasts[:-1]]),
+        "lasts": Places(lasts),
+        "ranks": Ranks(ranks),
+        "afters": Moments(after or _BEGINNING for after in afters),
+        "after_ids": Ids(after_ids),
+        "ends": Ranks(ends),
+    }

@@ -10,8 +10,7 @@ against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +20,11 @@ from django.db.models.functions import Now
 
 from ..domain.limits import LimitedKey
 from ..domain.outcomes import ClaimedJob, Settlement
-from ..domain.rotation import LaneTurn
 from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
 from .admission import ADMIT, BLOCKED_KEYS
-from .arrays import Ids, Moments, Names, Places, Ranks
+from .arrays import Ids, segments
 from .claim import CLAIMED_COLUMNS, Claim, ClaimOrder
 from .enqueue import stamp
 from .limits import FIRST_KEY, KEYS_AT_ONCE, BlockedKey
@@ -232,7 +230,7 @@ class PostgresStore(PostgresSurveying, NotifyingStore):
 
     def claim(self, order: ClaimOrder) -> Claim:
         """See Claiming.claim. One statement; never waits for another worker."""
-        parameters = _segments(order.lanes) | {
+        parameters = segments(order.lanes) | {
             "worker": order.worker,
             "queue": order.queue,
             "limit": order.limit,
@@ -324,26 +322,6 @@ class PostgresStore(PostgresSurveying, NotifyingStore):
             cursor.execute(statement, parameters)
             rows: list[Any] = cursor.fetchall()
         return rows
-
-
-# Before every time that a job can carry; "-infinity" would not come back through Python.
-_BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
-
-
-def _segments(lanes: Sequence[LaneTurn]) -> dict[str, Any]:
-    """Flatten the lanes' segments into arrays, with the first and last index (from 1) of each lane's own."""
-    segments = [segment for lane in lanes for segment in lane.segments]
-    lasts = list(accumulate(len(lane.segments) for lane in lanes))
-    ranks, afters, ends, after_ids = zip(*segments, strict=True) if segments else ((), (), (), ())
-    return {
-        "tenants": Names(lane.tenant for lane in lanes),
-        "firsts": Places(last + 1 for last in [0, *lasts[:-1]]),
-        "lasts": Places(lasts),
-        "ranks": Ranks(ranks),
-        "afters": Moments(after or _BEGINNING for after in afters),
-        "after_ids": Ids(after_ids),
-        "ends": Ranks(ends),
-    }
 
 
 def _state(error: Exception) -> str | None:
