@@ -198,13 +198,20 @@ def _bloat(found: Iterable[Bloat]) -> Iterator[Finding]:
 def _clock(store: Store) -> Iterator[Finding]:
     difference = store.clock_difference()
     if abs(difference) >= CLOCK_DIFFERENCE:
-        direction = _("ahead of") if difference > timedelta() else _("behind")
-        yield Finding(
-            "clock",
-            _("The clock of this host is %(difference)s %(direction)s the database's.")
-            % {"difference": words(abs(difference)), "direction": direction},
-            _("Leases do not mind, delays and schedules worked out here are off by as much. Let NTP set both clocks."),
-        )
+        yield _skew(_("this host"), difference)
+    for worker in store.skewed_workers(operate.silence(), CLOCK_DIFFERENCE):
+        host = _("host %(host)s of worker %(worker)s") % {"host": worker.host, "worker": worker.name}
+        yield _skew(host, worker.clock_ahead)
+
+
+def _skew(host: str, ahead: timedelta) -> Finding:
+    told = {"host": host, "difference": words(abs(ahead))}
+    if ahead > timedelta():
+        fact = _("The clock of %(host)s is %(difference)s ahead of the database's.") % told
+    else:
+        fact = _("The clock of %(host)s is %(difference)s behind the database's.") % told
+    remedy = _("Leases do not mind; delays and times worked out there are off by as much. Let NTP set both clocks.")
+    return Finding("clock", fact, remedy)
 
 
 def words(span: timedelta) -> str:

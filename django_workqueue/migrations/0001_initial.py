@@ -65,6 +65,10 @@ class Migration(migrations.Migration):
                 ("started_at", models.DateTimeField(verbose_name="started")),
                 ("seen_at", models.DateTimeField(verbose_name="seen")),
                 (
+                    "clock_ahead",
+                    models.DurationField(default=timedelta, verbose_name="clock ahead of the database's"),
+                ),
+                (
                     "state",
                     models.CharField(
                         choices=[("running", "Running"), ("stopping", "Stopping")],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -33,6 +35,8 @@ class Worker(models.Model):
     versions = models.CharField(_("versions"), max_length=200)
     started_at = models.DateTimeField(_("started"))
     seen_at = models.DateTimeField(_("seen"))
+    clock_ahead = models.DurationField(_("clock ahead of the database's"), default=timedelta)
+    """As the last beat saw it: less the time that its statement took to the server."""
     state = models.CharField(_("state"), max_length=8, choices=WorkerState.choices, default=WorkerState.RUNNING)
     memory_bytes = models.BigIntegerField(_("memory in bytes"), default=0)
     running = models.PositiveIntegerField(_("running"), default=0)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import OperationalError
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from ..models import DeadLetter, Failure, FinishedJob, Job, QueueMinute, Schedule, Worker
@@ -123,6 +123,12 @@ class Surveying(Watching):
         before = timezone.now()
         stamp = self.now()
         return before + (timezone.now() - before) / 2 - stamp
+
+    def skewed_workers(self, silence: timedelta, difference: timedelta) -> list[Worker]:
+        """Return live workers whose clock differs from the database's by ``difference`` or more, by name."""
+        live = Worker.objects.using(self.alias).filter(seen_at__gt=self.now() - silence)
+        is_off = Q(clock_ahead__gte=difference) | Q(clock_ahead__lte=-difference)
+        return list(live.filter(is_off).order_by("name")[:NAMED])
 
     def missing_migrations(self, app: str) -> list[str]:
         """Return the migrations of ``app`` that are not applied, in order."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError
 from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from ..domain.states import JobState, PauseKind
 from ..models import DeadLetter, Job, Pause, Queue, QueueMinute, Worker
@@ -109,6 +110,7 @@ class Watching(Claiming):
         with the ids ``renaming``, which live, go on under their ids.
         """
         worker.started_at = worker.seen_at = self.now()
+        worker.clock_ahead = timezone.now() - worker.seen_at
         rows = Worker.objects.using(self.alias)
         try:
             with self.transaction():
@@ -132,6 +134,7 @@ class Watching(Claiming):
         return bool(
             rows.update(
                 seen_at=self.clock(),
+                clock_ahead=timezone.now() - self.clock(),
                 state=beat.state,
                 memory_bytes=beat.memory_bytes,
                 running=beat.running,

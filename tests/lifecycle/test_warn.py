@@ -125,6 +125,20 @@ def test_clock_that_is_off_is_told(monkeypatch):
     )
 
 
+def test_clock_of_a_workers_host_is_judged_by_its_last_beat():
+    """By the row, for nobody can ask a host from here; small differences are those of the way to the server."""
+    WorkerFactory(name="fast", host="shop-7", clock_ahead=timedelta(minutes=3))
+    WorkerFactory(name="slow", host="shop-8", clock_ahead=timedelta(minutes=-3))
+    WorkerFactory(name="well", host="shop-9", clock_ahead=timedelta(milliseconds=-40))
+
+    facts = [each.fact for each in warn.warnings()]
+
+    assert facts == [
+        "The clock of host shop-7 of worker fast is 3 min ahead of the database's.",
+        "The clock of host shop-8 of worker slow is 3 min behind the database's.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("snapshot", "remedy"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from django_workqueue.models import Queue, QueueMinute, Worker
 from django_workqueue.models.worker import WorkerState
@@ -34,6 +35,19 @@ def test_worker_reports_itself(store):
     assert (row.state, row.memory_bytes, row.running, row.done, row.failed) == (WorkerState.STOPPING, 5, 2, 7, 1)
     store.retire_worker("w")
     assert not Worker.objects.exists()
+
+
+def test_worker_reports_by_how_much_its_clock_is_off(store, monkeypatch):
+    """Nobody else can see the clock of its host."""
+    moment = timezone.now()
+    store.register_worker(WorkerFactory.build(id="w"))
+    assert abs(Worker.objects.get().clock_ahead) < timedelta(minutes=1)
+
+    monkeypatch.setattr(type(store), "now", lambda _self: moment - timedelta(hours=1))
+    monkeypatch.setattr(type(store), "clock", lambda _self: moment - timedelta(hours=1))
+    store.beat_worker("w", Beat(WorkerState.RUNNING, memory_bytes=5, running=2, done=7, failed=1))
+
+    assert timedelta(minutes=59) < Worker.objects.get().clock_ahead < timedelta(minutes=61)
 
 
 def test_beat_of_a_worker_whose_row_is_gone_says_so(store):
