@@ -8,10 +8,12 @@ that person, and asks again whether the person may.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.admin.sites import all_sites
 from django.contrib.auth import get_user_model
@@ -28,7 +30,6 @@ from ..tasks import task
 from .operating import OperatingMixin
 from .operations import BATCH, Operation, Options, perform_one
 
-QUEUE = "default"
 PRIORITY = 100
 """A person waits for it."""
 PAUSE = 0.1
@@ -37,6 +38,13 @@ MOST_NAMED = 100
 """Refusals that the result tells one by one."""
 MOST_TOTAL = 100_000
 """Rows that are counted before it begins; with more of them progress has no total."""
+
+
+def home(tasks: Mapping[str, Any]) -> dict[str, str]:
+    """Return backend and queue for the task, as TASKS permits: with others than these no admin could be imported."""
+    alias = "default" if "default" in tasks or not tasks else next(iter(tasks))
+    queues = tasks.get(alias, {}).get("QUEUES", ["default"])
+    return {"backend": alias, "queue_name": "default" if not queues or "default" in queues else min(queues)}
 
 
 def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, options: Options) -> Job:
@@ -53,7 +61,7 @@ def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, op
         "until": store.now().isoformat(),
     }
     with store.transaction():
-        wanted = JobRequest(task=decide.module_path, kwargs=asked, queue=QUEUE, priority=PRIORITY)
+        wanted = JobRequest(task=decide.module_path, kwargs=asked, queue=decide.queue_name, priority=PRIORITY)
         job = enqueue([wanted], database=screen.database)[0].job
         words = {"title": operation.title, "query": asked["query"] or "*", "how": operation.logged(options)}
         told = _("%(title)s: all that match %(query)s. %(how)s") % words
@@ -61,7 +69,7 @@ def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, op
     return job
 
 
-@task(takes_context=True, retention=timedelta(days=7))
+@task(takes_context=True, retention=timedelta(days=7), **home(getattr(settings, "TASKS", {})))
 def decide(
     context: JobContext, *, operation: str, query: str, user: str, site: str, options: dict[str, Any], until: str
 ) -> dict[str, Any]:

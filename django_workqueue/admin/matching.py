@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from ..models import Job
-from .bulk import start
+from .bulk import decide, start
 from .changelist import AFTER, FROM, BoundedChangeList, CappedCount
 from .operating import SAMPLE, OperatingMixin, form_of, options_of
 from .operations import Operation, Tally
@@ -82,7 +82,7 @@ class MatchingMixin(OperatingMixin):
         self, request: HttpRequest, rows: QuerySet[Any], operation: Operation, form: OptionsForm | None, **more: Any
     ) -> HttpResponse:
         more.setdefault("as_job", self._is_all_of_many(request, rows))
-        return super()._ask(request, rows, operation, form, **more)
+        return super()._ask(request, rows, operation, form, job_queue=decide.queue_name, **more)
 
     def _is_all_of_many(self, request: HttpRequest, rows: QuerySet[Any]) -> bool:
         """Whether "all" was chosen in the list, and that is more than its page shows."""

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 
+from django_workqueue.admin.bulk import home
 from django_workqueue.models import DeadLetter, FinishedJob, Job
 from django_workqueue.testing import drain
 from tests.admin.conftest import VIEWS
@@ -220,3 +221,17 @@ def test_pages_of_decisions_escape_what_they_show(operator):
     assert_harmless(operator.get(all_page("discard")))
     posted = {"args": HOSTILE, "kwargs": HOSTILE, "queue": HOSTILE, "reason": HOSTILE}
     assert_harmless(operator.post(page("deadletter", letter.pk, name="amend"), posted))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "backend", "queue"),
+    [
+        ({}, "default", "default"),
+        ({"default": {"QUEUES": []}}, "default", "default"),
+        ({"work": {}}, "work", "default"),
+        ({"default": {"QUEUES": ["slow", "mail"]}}, "default", "mail"),
+    ],
+)
+def test_job_is_put_where_the_project_permits(tasks, backend, queue):
+    """A task that the backend refuses could not even be imported, nor could the admin."""
+    assert home(tasks) == {"backend": backend, "queue_name": queue}
