@@ -40,7 +40,7 @@ MOST_TOTAL = 100_000
 """Rows that are counted before it begins; with more of them progress has no total."""
 
 
-def home(tasks: Mapping[str, Any]) -> dict[str, str]:
+def home(tasks: Mapping[str, Any]) -> dict[str, Any]:
     """Return backend and queue for the task, as TASKS permits: with others than these no admin could be imported."""
     alias = "default" if "default" in tasks or not tasks else next(iter(tasks))
     queues = tasks.get(alias, {}).get("QUEUES", ["default"])

@@ -56,7 +56,7 @@ REQUEUE = Operation(
     name="requeue",
     permission="requeue",
     label=gettext_lazy("Requeue…"),
-    every=gettext_lazy("Requeue all that match…"),
+    every=gettext_lazy("Requeue all…"),
     title=gettext_lazy("Requeue dead letters"),
     explanation=gettext_lazy(
         "A requeued dead letter becomes ready at once, or at a moment within the time that you give, under its own id "
@@ -94,7 +94,7 @@ DISCARD = Operation(
     name="discard",
     permission="discard",
     label=gettext_lazy("Discard…"),
-    every=gettext_lazy("Discard all that match…"),
+    every=gettext_lazy("Discard all…"),
     title=gettext_lazy("Discard dead letters"),
     explanation=gettext_lazy(
         "A discarded dead letter is deleted with all its failures and never runs again. This cannot be undone."
@@ -111,7 +111,7 @@ ACKNOWLEDGE = Operation(
     name="acknowledge",
     permission="acknowledge",
     label=gettext_lazy("Acknowledge…"),
-    every=gettext_lazy("Acknowledge all that match…"),
+    every=gettext_lazy("Acknowledge all…"),
     title=gettext_lazy("Acknowledge dead letters"),
     explanation=gettext_lazy(
         "An acknowledged dead letter stays where it is, and shows your name and your note to whoever looks next."
