@@ -12,8 +12,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..lifecycle.keyset import Keyset
 from .changelist import BoundedChangeList
-from .keyset import Keyset
 from .search import Reach
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from .keyset import Keyset, Position
+from ..lifecycle.keyset import Keyset, Position
 from .search import Reach
 
 if TYPE_CHECKING:

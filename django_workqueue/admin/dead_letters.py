@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
+from ..lifecycle.keyset import Keyset
 from ..models import DeadLetter
 from .dead_groups import DeadGroupsMixin
 from .decisions import ACKNOWLEDGE, AMEND, DISCARD, REQUEUE
 from .filters import AcknowledgedFilter, GroupFilter, QueueFilter, ReasonFilter
 from .job_columns import WHAT, WHERE
-from .keyset import Keyset
 from .words import when
 
 

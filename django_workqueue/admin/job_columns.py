@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..domain.steps import idempotency_key
+from ..lifecycle.keyset import Keyset
 from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
 from .base import Fieldset, ReadOnlyMixin
 from .failures import History
-from .keyset import Keyset
 from .search import JOB_WORDS, Reach, Search
 from .steps import steps_of
 from .words import json_of, line, text_of, when

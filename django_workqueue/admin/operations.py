@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from ..domain.states import JobState
 from ..lifecycle import operate
+from ..lifecycle.keyset import Keyset
 from ..store import store_for
-from .keyset import Keyset
 from .options import OptionsForm
 
 LIMIT = 1000

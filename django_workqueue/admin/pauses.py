@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..exceptions import InvalidJobError
 from ..lifecycle import operate
+from ..lifecycle.keyset import Keyset
 from ..models import Pause
 from ..store import store_for
 from .base import ReadOnlyMixin
-from .keyset import Keyset
 from .words import when
 
 

@@ -17,11 +17,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..domain.states import PauseKind
 from ..lifecycle import operate
+from ..lifecycle.keyset import Keyset
 from ..models import Pause, Queue
 from ..store import store_for
 from .base import ReadOnlyMixin
 from .figures import FiguresMixin
-from .keyset import Keyset
 from .words import when
 
 

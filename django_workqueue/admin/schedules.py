@@ -21,10 +21,10 @@ from ..domain.encoding import decode
 from ..domain.states import OffReason, Origin
 from ..exceptions import TaskNotRegisteredError, WorkQueueError
 from ..lifecycle import reschedule
+from ..lifecycle.keyset import Keyset
 from ..models import Schedule
 from ..store import store_for
 from .base import Fieldset, ReadOnlyMixin
-from .keyset import Keyset
 from .words import bounded, read_at, when
 
 TEXT_ROWS = {"rows": 2}

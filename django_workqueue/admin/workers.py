@@ -8,10 +8,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..lifecycle import operate
+from ..lifecycle.keyset import Keyset
 from ..models import Worker
 from .base import ReadOnlyMixin
 from .held import HoldingMixin
-from .keyset import Keyset
 from .words import read_at, when
 
 

@@ -19,11 +19,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..domain.states import MemberKind, MemberState, WorkflowState
 from ..lifecycle import workflow as flowing
+from ..lifecycle.keyset import Keyset
 from ..models import Workflow, WorkflowMember
 from ..store import store_for
 from .base import ReadOnlyMixin
 from .filters import WordFilter
-from .keyset import Keyset
 from .words import line, preformatted, pretty, text_of, when
 
 SHOWN = 500

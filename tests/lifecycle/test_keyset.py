@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from django_workqueue.admin.keyset import Keyset
+from django_workqueue.lifecycle.keyset import Keyset
 from django_workqueue.models import DeadLetter, Job, Queue
 from tests.factories import DeadLetterFactory, JobFactory, QueueFactory
 
