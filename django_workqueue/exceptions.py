@@ -15,7 +15,7 @@ The errors of the queue, in one place to avoid import loops.
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
     ├── WorkflowNotFoundError (LookupError)
     ├── ScheduleNotFoundError (LookupError)  no such schedule
-    ├── DuplicateJobError                a dead letter cannot come back: its key or id is live again
+    ├── DuplicateJobError                a dead letter cannot come back, nor a job move: key or id is live there
     ├── TaskNotRegisteredError (LookupError)
     ├── InvalidStepError (ValueError)    a step that cannot be begun as it was asked for
     ├── StepNotFoundError (LookupError)  no such step is open
@@ -163,7 +163,7 @@ class ScheduleNotFoundError(WorkQueueError, LookupError):
 
 
 class DuplicateJobError(WorkQueueError):
-    """A dead letter cannot come back while another live job has its id or its dedupe key."""
+    """A dead letter cannot come back, nor a job move, where another live job has its id or its dedupe key."""
 
     retryable = False
 
@@ -171,7 +171,7 @@ class DuplicateJobError(WorkQueueError):
         self.job_id = job_id
         self.holder_id = holder_id
         super().__init__(
-            f"Job {job_id} cannot be requeued: job {holder_id} is live with the same id or dedupe key. "
+            f"Job {job_id} cannot be put there: job {holder_id} is live with the same id or dedupe key. "
             "Let that one end first, or discard this one."
         )
 

@@ -17,6 +17,8 @@ from .trace import correlation_of
 
 SCHEDULE, SCHEDULED_FOR = "_schedule", "_scheduled_for"
 """Keys of the metadata that a schedule gives its jobs: its name, and the firing that they stand for."""
+COPY_OF = "_copy_of"
+"""Key of the metadata that a copy of another job has: the id of that one."""
 
 
 @runtime_checkable

@@ -28,18 +28,24 @@ from ..store.operate import Pruned
 from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
 from .cancel import cancel as cancel_one
+from .copying import Copied, copy
 from .dead_letters import Refusal, Requeued, acknowledge, amend, dead_letters, discard, requeue
+from .moving import Moved, move, run_now
 from .pausing import pausable, pause, paused, resume
 from .reap import reap
 
 __all__ = [
+    "Copied",
+    "Moved",
     "Refusal",
     "Requeued",
     "acknowledge",
     "amend",
+    "copy",
     "dead_letters",
     "discard",
     "matches",
+    "move",
     "pausable",
     "pause",
     "paused",
@@ -49,6 +55,7 @@ __all__ = [
     "reap_once",
     "requeue",
     "resume",
+    "run_now",
     "serves",
     "silence",
     "split_patterns",

@@ -154,6 +154,7 @@ class Migration(migrations.Migration):
                     ("amend_deadletter", "Can requeue dead letters with changed arguments"),
                     ("discard_deadletter", "Can discard dead letters"),
                     ("acknowledge_deadletter", "Can acknowledge dead letters"),
+                    ("copy_deadletter", "Can enqueue copies of dead letters"),
                 ),
                 "default_permissions": ("view",),
                 "indexes": [
@@ -253,6 +254,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "finished job",
                 "verbose_name_plural": "finished jobs",
+                "permissions": (("copy_finishedjob", "Can enqueue copies of finished jobs"),),
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["expires_at"], name="dwq_finished_expires")],
             },
@@ -519,7 +521,10 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "job",
                 "verbose_name_plural": "jobs",
-                "permissions": (("cancel_job", "Can cancel jobs"),),
+                "permissions": (
+                    ("cancel_job", "Can cancel jobs"),
+                    ("reschedule_job", "Can change when and where jobs run"),
+                ),
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(

@@ -31,6 +31,7 @@ class DeadLetter(JobColumns):
             ("amend_deadletter", "Can requeue dead letters with changed arguments"),
             ("discard_deadletter", "Can discard dead letters"),
             ("acknowledge_deadletter", "Can acknowledge dead letters"),
+            ("copy_deadletter", "Can enqueue copies of dead letters"),
         )
         indexes = (
             models.Index(fields=("-died_at", "-id"), name="dwq_dead_newest"),

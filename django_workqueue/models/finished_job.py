@@ -24,4 +24,5 @@ class FinishedJob(JobColumns):
         verbose_name = _("finished job")
         verbose_name_plural = _("finished jobs")
         default_permissions = ("view",)
+        permissions = (("copy_finishedjob", "Can enqueue copies of finished jobs"),)
         indexes = (models.Index(fields=("expires_at",), name="dwq_finished_expires"),)

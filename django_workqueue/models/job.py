@@ -96,7 +96,10 @@ class Job(JobColumns):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         default_permissions = ("view",)
-        permissions = (("cancel_job", "Can cancel jobs"),)
+        permissions = (
+            ("cancel_job", "Can cancel jobs"),
+            ("reschedule_job", "Can change when and where jobs run"),
+        )
         constraints = (
             models.CheckConstraint(condition=Q(priority__range=(-100, 100)), name="dwq_job_priority"),
             models.CheckConstraint(

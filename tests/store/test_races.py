@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.steps import idempotency_key
-from django_workqueue.exceptions import WorkQueueError
+from django_workqueue.exceptions import DuplicateJobError, WorkQueueError
 from django_workqueue.models import DeadLetter, Failure, FinishedJob, Job, Lease, Step
 from django_workqueue.store import store_for
 from django_workqueue.store.steps import StepRequest
@@ -324,3 +325,34 @@ def test_requeue_of_one_key_by_two_dead_letters_leaves_one_live_job(store):
         assert sum(places(letter.pk) for letter in letters) == 2
         Job.objects.all().delete()
         DeadLetter.objects.all().delete()
+
+
+def test_job_is_claimed_before_it_moves_or_after(store):
+    """Never in between: what a worker holds, it holds in the queue that it claimed from."""
+    for _ in range(ROUNDS):
+        job = JobFactory()
+
+        was, claimed = race(partial(store_for().move, job.pk, queue="mail"), lambda: claim(prepared(), limit=1))
+
+        assert bool(claimed) != (was is not None)
+        stored = Job.objects.get(pk=job.pk)
+        assert (stored.queue, stored.state) == (("default", "leased") if claimed else ("mail", "ready"))
+        stored.delete()
+
+
+def test_two_jobs_of_one_key_do_not_move_to_the_same_place(store):
+    """One of them is told of the other."""
+    for _ in range(ROUNDS):
+        jobs = [JobFactory(queue=queue, dedupe_key="k") for queue in ("default", "slow")]
+
+        def move(job_id):
+            try:
+                return store_for().move(job_id, queue="mail") is not None
+            except DuplicateJobError:
+                return False
+
+        moved = race(*(partial(move, job.pk) for job in jobs))
+
+        assert sorted(moved) == [False, True]
+        assert Job.objects.filter(queue="mail").count() == 1
+        Job.objects.all().delete()

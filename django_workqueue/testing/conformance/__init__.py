@@ -17,6 +17,7 @@ from .enqueueing import EnqueueingConformance
 from .fencing import FencingConformance
 from .flowing import FlowingConformance
 from .limiting import LimitingConformance
+from .moving import MovingConformance
 from .operating import OperatingConformance
 from .pausing import PausingConformance
 from .reaping import ReapingConformance
@@ -36,6 +37,7 @@ class StoreConformance(
     ReapingConformance,
     CancellingConformance,
     OperatingConformance,
+    MovingConformance,
     SteppingConformance,
     FlowingConformance,
     PausingConformance,
