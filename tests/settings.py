@@ -12,11 +12,12 @@ import shutil
 import tempfile
 from typing import Any
 
+import django
 from django.core.exceptions import ImproperlyConfigured
 
 from testproject.localpg import ensure_database_url
 from testproject.settings import *  # noqa: F403
-from testproject.settings import INSTALLED_APPS, SQLITE_OPTIONS, database
+from testproject.settings import INSTALLED_APPS, MIDDLEWARE, SQLITE_OPTIONS, database
 
 TEST_DB = os.environ.get("WORKQUEUE_TEST_DB") or "sqlite"
 
@@ -62,6 +63,13 @@ DATABASES = {"default": test_database()}
 INSTALLED_APPS = [*INSTALLED_APPS, "tests"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SECRET_KEY = "tests"
+
+# Nothing of ours is inline: a browser would tell, and drop it.
+SECURE_CSP = {"default-src": ["'self'"]}
+MIDDLEWARE = [
+    "tests.browser.policy.strict" if django.VERSION < (6, 0) else "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    *MIDDLEWARE,
+]
 
 # What the test project sets for its own demonstration must not leak into the suite.
 WORKQUEUE: dict[str, Any] = {}
