@@ -66,10 +66,9 @@ SECRET_KEY = "tests"
 
 # Nothing of ours is inline: a browser would tell, and drop it.
 SECURE_CSP = {"default-src": ["'self'"]}
-MIDDLEWARE = [
-    "tests.browser.policy.strict" if django.VERSION < (6, 0) else "django.middleware.csp.ContentSecurityPolicyMiddleware",
-    *MIDDLEWARE,
-]
+has_own_policy = django.VERSION >= (6, 0)
+POLICY = "django.middleware.csp.ContentSecurityPolicyMiddleware" if has_own_policy else "tests.browser.policy.strict"
+MIDDLEWARE = [POLICY, *MIDDLEWARE]
 
 # What the test project sets for its own demonstration must not leak into the suite.
 WORKQUEUE: dict[str, Any] = {}
