@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.admin.sites import all_sites
@@ -24,7 +25,7 @@ from django.utils.translation import gettext as _
 from ..domain.context import JobContext
 from ..exceptions import Reject
 from ..lifecycle.enqueue import JobRequest, enqueue
-from ..models import DeadLetter, Job
+from ..models import Job
 from ..store import store_for
 from ..tasks import task
 from .operating import OperatingMixin
@@ -52,12 +53,13 @@ def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, op
     store = store_for(screen.database)
     user_id: Any = request.user.pk
     asked = {
+        "model": screen.opts.model_name,
         "operation": operation.name,
         "query": request.GET.urlencode(),
         "user": str(user_id),
         "site": screen.admin_site.name,
         "options": dict(options),
-        # What dies while it runs is another decision.
+        # What comes while it runs is another decision.
         "until": store.now().isoformat(),
     }
     with store.transaction():
@@ -71,15 +73,25 @@ def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, op
 
 @task(takes_context=True, retention=timedelta(days=7), **home(getattr(settings, "TASKS", {})))
 def decide(
-    context: JobContext, *, operation: str, query: str, user: str, site: str, options: dict[str, Any], until: str
+    context: JobContext,
+    *,
+    model: str,
+    operation: str,
+    query: str,
+    user: str,
+    site: str,
+    options: dict[str, Any],
+    until: str,
 ) -> dict[str, Any]:
-    """Do one operation to all dead letters that match, and return what became of them."""
-    screen, request = _as_seen_by(user, site, query)
+    """Do one operation to all rows of a screen that match, and return what became of them."""
+    screen, request = _as_seen_by(user, site, model, query)
     chosen = next((each for each in screen.operations if each.name == operation), None)
     if chosen is None or not screen.permits(request, chosen):
-        raise Reject(f"{request.user} may not {operation} dead letters.")
+        raise Reject(f"{request.user} may not {operation} {screen.opts.verbose_name_plural}.")
     found: Any = screen.get_changelist_instance(request)
-    rows = found.everything.filter(died_at__lte=datetime.fromisoformat(until))
+    rows = found.everything.filter((f"{screen.came_at}__lte", datetime.fromisoformat(until)))
+    # Of all that wait or run, this job is not meant itself.
+    rows = rows.exclude(pk=context.job_id)
     return _Walk(context, screen, chosen, request.user.pk, options).through(rows)
 
 
@@ -117,14 +129,15 @@ class _Walk:
             self.problems.append(f"{row.pk}: {problem}")
 
 
-def _as_seen_by(user: str, site: str, query: str) -> tuple[Any, HttpRequest]:
-    """Return the screen of dead letters, and a request for its list as that person would make it."""
+def _as_seen_by(user: str, site: str, model_name: str, query: str) -> tuple[Any, HttpRequest]:
+    """Return a screen, and a request for its list as that person would make it."""
+    model = apps.get_model("django_workqueue", model_name)
     request = HttpRequest()
     request.method = "GET"
     request.GET = QueryDict(query)
     person = get_user_model()._default_manager.filter(pk=user).first()
     found = next((each for each in all_sites if each.name == site), None)
-    if person is None or not person.is_staff or found is None or not found.is_registered(DeadLetter):
-        raise Reject(f"The admin {site!r} has no screen of dead letters for the user {user}.")
+    if person is None or not person.is_staff or found is None or not found.is_registered(model):
+        raise Reject(f"The admin {site!r} has no screen of {model._meta.verbose_name_plural} for the user {user}.")
     request.user = person
-    return found.get_model_admin(DeadLetter), request
+    return found.get_model_admin(model), request

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..lifecycle.keyset import Keyset
 from ..models import DeadLetter
+from .copying import COPY, CopyingMixin
 from .dead_groups import DeadGroupsMixin
 from .decisions import ACKNOWLEDGE, AMEND, DISCARD, REQUEUE
 from .filters import AcknowledgedFilter, GroupFilter, QueueFilter, ReasonFilter
@@ -16,7 +17,7 @@ from .job_columns import WHAT, WHERE
 from .words import when
 
 
-class DeadLetterAdminMixin(DeadGroupsMixin):
+class DeadLetterAdminMixin(CopyingMixin, DeadGroupsMixin):
     """
     Dead letters, newest first.
 
@@ -25,8 +26,9 @@ class DeadLetterAdminMixin(DeadGroupsMixin):
     """
 
     keyset = Keyset(("-died_at", "-id"))
-    actions = ("requeue", "acknowledge", "discard")
-    operations = (REQUEUE, AMEND, ACKNOWLEDGE, DISCARD)
+    came_at = "died_at"
+    actions = ("requeue", "acknowledge", "discard", "copy")
+    operations = (REQUEUE, AMEND, ACKNOWLEDGE, DISCARD, COPY)
     list_display = ("task", "reason", "error_line", "died", "queue", "tenant")
     list_filter = (GroupFilter, ReasonFilter, AcknowledgedFilter, QueueFilter)
     empty_text = _("No job has stopped for good. One that does waits here until a person decides.")

@@ -6,14 +6,18 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
 from ..models import FinishedJob
+from .copying import COPY, CopyingMixin
 from .filters import OutcomeFilter, QueueFilter
-from .job_columns import WHAT, WHERE, JobColumnsMixin
+from .job_columns import WHAT, WHERE
 from .words import duration, json_of, when
 
 
-class FinishedJobAdminMixin(JobColumnsMixin):
+class FinishedJobAdminMixin(CopyingMixin):
     """Finished jobs, newest first."""
 
+    came_at = "finished_at"
+    actions = ("copy",)
+    operations = (COPY,)
     list_display = ("task", "outcome", "finished", "ran", "queue", "tenant", "tries")
     list_filter = (OutcomeFilter, QueueFilter)
     empty_text = _("No finished job is kept. WORKQUEUE['RETENTION'] says for how long they are.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -40,6 +40,8 @@ class JobColumnsMixin(ReadOnlyMixin):
     # Ids ascend with time, so the primary key is the order of arrival.
     keyset = Keyset(("-id",))
     windowed = True
+    came_at: ClassVar[str] = "enqueued_at"
+    """The column that tells since when a row is in this table."""
     words = JOB_WORDS
     """What may stand before a colon in the search box."""
     search_fields = ("id", "dedupe_key")

@@ -14,17 +14,18 @@ from ..domain.states import JobState
 from ..models import Job
 from .filters import QueueFilter, StateFilter
 from .job_columns import WHAT, WHERE
-from .operating import OperatingMixin
+from .matching import MatchingMixin
 from .operations import CANCEL, FORCE_CANCEL
+from .rescheduling import MOVE, RUN_NOW
 from .search import LIVE_WORDS
 from .words import age, read_at, when
 
 
-class JobAdminMixin(OperatingMixin):
-    """Live jobs, newest first. Cancelling has a permission, asks before it acts, and acts on POST alone."""
+class JobAdminMixin(MatchingMixin):
+    """Live jobs, newest first. What may be done to them asks before it acts, and acts on POST alone."""
 
-    actions = ("cancel", "force_cancel")
-    operations = (CANCEL, FORCE_CANCEL)
+    actions = ("run_now", "move", "cancel", "force_cancel")
+    operations = (RUN_NOW, MOVE, CANCEL, FORCE_CANCEL)
     list_display = ("task", "state", "timing", "shown_progress", "queue", "tenant", "tries", "enqueued")
     list_filter = (StateFilter, QueueFilter)
     words = LIVE_WORDS
@@ -41,6 +42,18 @@ class JobAdminMixin(OperatingMixin):
 
     cancel_requested = when("cancel_requested_at", _("cancel requested"))
 
+    @admin.action(permissions=["reschedule"], description=_("Run selected %(verbose_name_plural)s now…"))
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask, then make the selected jobs due."""
+        return self._run_action(request, queryset, RUN_NOW)
+
+    @admin.action(
+        permissions=["reschedule"], description=_("Change queue or priority of selected %(verbose_name_plural)s…")
+    )
+    def move(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask where to, then move the selected jobs."""
+        return self._run_action(request, queryset, MOVE)
+
     @admin.action(permissions=["cancel"], description=_("Cancel selected %(verbose_name_plural)s…"))
     def cancel(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Ask, then cancel the selected jobs."""
@@ -50,6 +63,10 @@ class JobAdminMixin(OperatingMixin):
     def force_cancel(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Ask, then cancel the selected jobs, whether they listen or not."""
         return self._run_action(request, queryset, FORCE_CANCEL)
+
+    def has_reschedule_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may change when and where jobs run."""
+        return self._may(request, RUN_NOW)
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Whether the user may cancel."""

@@ -40,7 +40,7 @@ class MatchingMixin(OperatingMixin):
                 yield each, f"{self._address(f'all_{each.name}')}?{query}"
 
     def _operations_on_many(self) -> list[Operation]:
-        return [each for each in self.operations if not each.single]
+        return [each for each in self.operations if each.every]
 
     def _matching_url(self, operation: Operation) -> URLPattern:
         def view(request: HttpRequest) -> HttpResponse:

@@ -66,7 +66,7 @@ class Operation:
     single: bool = False
     """Whether it makes sense for one row alone."""
     every: Any = ""
-    """Of the link that does it to all rows that match."""
+    """Of the link that does it to all rows that match; without one there is no such link."""
 
     def logged(self, options: Options) -> str:
         """Return what the log says: what was done, how and why."""
@@ -155,6 +155,7 @@ CANCEL = Operation(
     **JOBS,
     name="cancel",
     label=gettext_lazy("Cancel…"),
+    every=gettext_lazy("Cancel all…"),
     title=gettext_lazy("Cancel jobs"),
     explanation=gettext_lazy(
         "A job that waits is over at once. One that runs is asked to end: a coroutine is cancelled, a function notices "

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -63,18 +64,10 @@ class NoteForm(OptionsForm):
     note = forms.CharField(label=_("note"), max_length=MOST_NOTE, required=False, widget=forms.Textarea({"rows": 3}))
 
 
-class _BackForm(OptionsForm):
+class _QueueForm(OptionsForm):
     queue = forms.CharField(
         label=_("to the queue"), max_length=NAME_LENGTH, required=False, help_text=_("Empty: the one it was in.")
     )
-    attempts = forms.IntegerField(
-        label=_("further attempts"),
-        min_value=1,
-        max_value=MAX_ATTEMPTS,
-        required=False,
-        help_text=_("Empty: as many as the queue gives a new job."),
-    )
-    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, required=False)
 
     def clean_queue(self) -> str:
         """Refuse what is no name of a queue."""
@@ -84,6 +77,17 @@ class _BackForm(OptionsForm):
         except InvalidJobError as error:
             raise ValidationError(str(error)) from error
         return name
+
+
+class _BackForm(_QueueForm):
+    attempts = forms.IntegerField(
+        label=_("further attempts"),
+        min_value=1,
+        max_value=MAX_ATTEMPTS,
+        required=False,
+        help_text=_("Empty: as many as the queue gives a new job."),
+    )
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, required=False)
 
 
 class RequeueForm(_BackForm):
@@ -121,6 +125,38 @@ class AmendForm(_BackForm):
     def clean_kwargs(self) -> dict[str, Any]:
         """Refuse what is no object."""
         return _of_type(self.cleaned_data["kwargs"], dict, _('Write a JSON object, such as {"copy": true}.'))
+
+
+class MoveForm(_QueueForm):
+    """Where it shall wait, and before whom."""
+
+    priority = forms.IntegerField(
+        label=_("priority"),
+        min_value=-100,
+        max_value=100,
+        required=False,
+        help_text=_("From -100 to 100, among the jobs of its tenant. Empty: the one it has."),
+    )
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, required=False)
+    field_order = ("queue", "priority", "reason")
+
+    def clean(self) -> None:
+        """Refuse to change nothing."""
+        given = self.cleaned_data
+        if not self.errors and not given.get("queue") and given.get("priority") is None:
+            raise ValidationError(_("Name a queue or a priority."))
+
+
+class CopyForm(OptionsForm):
+    """Why it is done, and what tells a page that is sent twice from two decisions."""
+
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, required=False)
+    seed = forms.UUIDField(required=False, initial=uuid4, widget=forms.HiddenInput)
+    _untold = frozenset({"seed"})
+
+    def clean_seed(self) -> str:
+        """Return it as text, a new one where a program left it out."""
+        return str(self.cleaned_data["seed"] or uuid4())
 
 
 def _of_type(value: Any, kind: type[T], problem: Any) -> T:

@@ -14,6 +14,17 @@ from tests.admin.pages import SCREENS, page
 pytestmark = pytest.mark.django_db
 
 
+OPERATIONS = {
+    "deadletter": (
+        ("requeue", "amend", "acknowledge", "discard", "copy"),
+        ("requeue", "acknowledge", "discard", "copy"),
+    ),
+    "finishedjob": (("copy",), ("copy",)),
+    "job": (("run_now", "move", "cancel", "force_cancel"), ("run_now", "move", "cancel")),
+}
+"""What has a page for one row, and what for all that match."""
+
+
 class LaggingReplica:
     """A router that sends every read and write of the queue's models to a database that is not there."""
 
@@ -33,9 +44,9 @@ def doors(model, key):
         page(model, name="add"),
         page(model, key, name="delete"),
     ]
-    if model == "deadletter":
-        addresses += [page(model, key, name=name) for name in ("requeue", "amend", "acknowledge", "discard")]
-        addresses += [page(model, name=name) for name in ("all_requeue", "all_acknowledge", "all_discard")]
+    one, every = OPERATIONS.get(model, ((), ()))
+    addresses += [page(model, key, name=name) for name in one]
+    addresses += [page(model, name=f"all_{name}") for name in every]
     return addresses
 
 
