@@ -50,16 +50,20 @@ class GroupPage(NamedTuple):
     has_more: bool
 
 
-def dead_groups(*, page: int = 0, database: str | None = None) -> GroupPage:
-    """Return one page of groups, from page 0 on, those that grew last first: three statements, however many letters."""
-    store = store_for(database)
-    rows = store.dead_groups(limit=PAGE + 1, offset=page * PAGE, most=MOST, cap=COUNTED + 1)
-    ids = {pk for row in rows[:PAGE] for pk in (row.newest, row.oldest)}
+def dead_groups(*, page: int = 0, size: int | None = None, database: str | None = None) -> GroupPage:
+    """
+    Return one page of groups, from page 0 on, those that grew last first. A page has ``size`` of them, by default PAGE.
+
+    Three statements, however many letters there are.
+    """
+    store, size = store_for(database), size or PAGE
+    rows = store.dead_groups(limit=size + 1, offset=page * size, most=MOST, cap=COUNTED + 1)
+    ids = {pk for row in rows[:size] for pk in (row.newest, row.oldest)}
     letters = DeadLetter.objects.using(store.alias).in_bulk(list(ids))
     found = [
         DeadGroup(row.fingerprint, row.size, letters[row.newest], letters[row.oldest].died_at)
-        for row in rows[:PAGE]
+        for row in rows[:size]
         # A letter may be requeued between the two statements.
         if row.newest in letters and row.oldest in letters
     ]
-    return GroupPage(found, store.now(), len(rows) > PAGE)
+    return GroupPage(found, store.now(), len(rows) > size)

@@ -53,23 +53,26 @@ def requeue(
     attempts: int | None = None,
     queue: str | None = None,
     spread: timedelta | None = None,
+    delay: timedelta | None = None,
     tenant: str | None = None,
     database: str | None = None,
 ) -> Requeued:
     """
     Put dead letters back to ready, each with ``attempts`` further tries (by default its queue's MAX_ATTEMPTS).
 
-    Id, history and keys stay. ``queue`` moves them to another one; ``spread`` makes each due at a moment of its own
-    within that time, drawn from its id. Each is a transaction of its own; one that cannot come back is refused by name
-    and does not stop the others. With ``tenant``, another tenant's are not found. Raises InvalidJobError when
-    ``attempts`` is not from 1 to 32767, and for what is no name of a queue and no time to spread over.
+    Id, history and keys stay. ``queue`` moves them to another one; ``delay`` makes them due that long from now, and
+    ``spread`` each at a moment of its own within that time, drawn from its id. Each is a transaction of its own; one
+    that cannot come back is refused by name and does not stop the others. With ``tenant``, another tenant's are not
+    found. Raises InvalidJobError when ``attempts`` is not from 1 to 32767, and for what is no name of a queue, no delay
+    and no time to spread over.
     """
-    changes = _checked(attempts, queue, spread)
+    changes = check_changes(attempts, queue, spread=spread, delay=delay)
     store, done = store_for(database), Requeued()
     jobs = []
     for job_id in ids:
+        after = (delay or timedelta()) + (spread * _share(job_id) if spread else timedelta())
         try:
-            job = _requeue_one(store, job_id, attempts=attempts, spread=spread, changes=changes, tenant=tenant)
+            job = _requeue_one(store, job_id, attempts=attempts, after=after, changes=changes, tenant=tenant)
         except (JobNotFoundError, DuplicateJobError) as error:
             done.refused.append(Refusal(job_id, str(error)))
             continue
@@ -82,28 +85,67 @@ def requeue(
 def amend(
     job_id: UUID,
     *,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
     attempts: int | None = None,
     queue: str | None = None,
+    delay: timedelta | None = None,
     tenant: str | None = None,
     database: str | None = None,
 ) -> None:
     """
-    Put one dead letter back with other arguments, checked as at enqueue.
+    Put one dead letter back with other arguments, checked as at enqueue. Those that are None stay as they are.
 
     Raises JobNotFoundError, DuplicateJobError, InvalidJobError, PayloadError, TaskNotRegisteredError, or
     ArgumentsDoNotFitError when its task cannot be called with them.
     """
-    changes = _checked(attempts, queue, None)
-    store, most = store_for(database), get_settings().max_payload_bytes
-    letters = DeadLetter.objects.using(store.alias).filter(pk=job_id)
-    path = letters.values_list("task", flat=True).first()
-    if path is None:
+    changes = check_changes(attempts, queue, delay=delay)
+    changes |= other_arguments(job_id, args=args, kwargs=kwargs, tenant=tenant, database=database)
+    store, after = store_for(database), delay or timedelta()
+    _announce(store, [_requeue_one(store, job_id, attempts=attempts, after=after, changes=changes, tenant=tenant)])
+
+
+def other_arguments(
+    job_id: UUID,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    tenant: str | None = None,
+    database: str | None = None,
+) -> dict[str, str]:
+    """Return the columns of a dead letter with other arguments, or raise what ``amend`` raises. Nothing is changed."""
+    most = get_settings().max_payload_bytes
+    letter = DeadLetter.objects.using(store_for(database).alias).filter(pk=job_id).first()
+    if letter is None or tenant not in {None, letter.tenant}:
         raise JobNotFoundError(job_id)
-    check_fit(resolve(path), args, kwargs)
-    changes |= {"args": encode(list(args), "args", most), "kwargs": encode(dict(kwargs), "kwargs", most)}
-    _announce(store, [_requeue_one(store, job_id, attempts=attempts, changes=changes, tenant=tenant)])
+    try:
+        args = letter.decoded_args if args is None else list(args)
+        kwargs = letter.decoded_kwargs if kwargs is None else dict(kwargs)
+    except ValueError as error:
+        raise InvalidJobError(f"What job {job_id} was given is not JSON. Give both args and kwargs anew.") from error
+    check_fit(resolve(letter.task), args, kwargs)
+    return {"args": encode(args, "args", most), "kwargs": encode(kwargs, "kwargs", most)}
+
+
+def check_changes(attempts: int | None, queue: str | None, **spans: timedelta | None) -> dict[str, Any]:
+    """Raise InvalidJobError for what no requeued job may have, and return the columns that change."""
+    if attempts is not None:
+        whole("attempts", attempts, 1, MAX_ATTEMPTS)
+    for name, span in spans.items():
+        if span is not None and not timedelta() <= span <= LONGEST:
+            raise InvalidJobError(f"{name} is {span!r}. Pass a timedelta from zero to a century.")
+    if queue is None:
+        return {}
+    name = queue_name(queue)
+    check_text("queue", name, NAME_LENGTH)
+    return {"queue": name}
+
+
+def check_note(by: str, note: str) -> None:
+    """Raise InvalidJobError unless ``by`` and ``note`` can be kept with a dead letter."""
+    check_text("by", by, MOST_BY)
+    if len(note) > MOST_NOTE or "\x00" in note:
+        raise InvalidJobError(f"The note has {len(note)} characters. At most {MOST_NOTE} are kept, none of them NUL.")
 
 
 def acknowledge(
@@ -114,9 +156,7 @@ def acknowledge(
 
     They stay dead. Raises InvalidJobError for a note of more than MOST_NOTE characters.
     """
-    check_text("by", by, MOST_BY)
-    if len(note) > MOST_NOTE or "\x00" in note:
-        raise InvalidJobError(f"The note has {len(note)} characters. At most {MOST_NOTE} are kept, none of them NUL.")
+    check_note(by, note)
     store, done = store_for(database), []
     for job_id in ids:
         try:
@@ -149,30 +189,16 @@ def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | N
     return done
 
 
-def _checked(attempts: int | None, queue: str | None, spread: timedelta | None) -> dict[str, Any]:
-    """Refuse what no job may have, and return the columns that change."""
-    if attempts is not None:
-        whole("attempts", attempts, 1, MAX_ATTEMPTS)
-    if spread is not None and not timedelta() <= spread <= LONGEST:
-        raise InvalidJobError(f"spread is {spread!r}. Pass a timedelta from zero to a century.")
-    if queue is None:
-        return {}
-    name = queue_name(queue)
-    check_text("queue", name, NAME_LENGTH)
-    return {"queue": name}
-
-
 def _requeue_one(
     store: Store,
     job_id: UUID,
     *,
     attempts: int | None,
-    spread: timedelta | None = None,
+    after: timedelta,
     changes: Mapping[str, Any],
     tenant: str | None,
 ) -> Job:
     attempts = attempts or _attempts_of(store, job_id, changes.get("queue"))
-    after = spread * _share(job_id) if spread else None
     job = store.requeue(job_id, attempts=attempts, tenant=tenant, after=after, changes=changes)
     fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
     logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)

@@ -40,6 +40,8 @@ class Wanted:
     """A word of JobState or of Ending; None looks for live jobs in any state."""
     error: str | None = None
     """The class that ended the last attempt, by its dotted path or by its last part."""
+    group: str | None = None
+    """The fingerprint of dead letters of one cause."""
 
     @property
     def is_narrow(self) -> bool:
@@ -78,12 +80,15 @@ def jobs(wanted: Wanted, *, after: str | None = None, limit: int = 50, database:
     else:
         rows = Job.objects.select_related("lease")
         rows = rows if wanted.state is None else rows.filter(state=wanted.state)
-    return _page(_with_error(rows), NEWEST, wanted, after=after, limit=limit, database=database)
+    place: dict[str, Any] = {"after": after, "limit": limit, "database": database}
+    return _page(_with_error(rows), NEWEST, wanted, window=rows.model._default_manager.all(), **place)
 
 
 def dead(wanted: Wanted, *, after: str | None = None, limit: int = 50, database: str | None = None) -> Page:
     """Return up to ``limit`` dead letters, those that died last first. See ``jobs``."""
-    return _page(_with_error(DeadLetter.objects.all()), LAST_DEAD, wanted, after=after, limit=limit, database=database)
+    # An index has the letters of a group in this order: the window is one on them alone.
+    rows = DeadLetter.objects.all() if wanted.group is None else DeadLetter.objects.filter(fingerprint=wanted.group)
+    return _page(_with_error(rows), LAST_DEAD, wanted, window=rows, after=after, limit=limit, database=database)
 
 
 def workers(*, after: str | None = None, limit: int = 50, database: str | None = None) -> Page:
@@ -123,6 +128,12 @@ def present(
     return set((rows if tenant is None else rows.filter(tenant=tenant)).values_list("pk", flat=True))
 
 
+def running(ids: Iterable[UUID], *, database: str | None = None) -> set[UUID]:
+    """Return those of ``ids`` that a worker holds."""
+    rows = Job.objects.using(store_for(database).alias).filter(pk__in=list(ids), state=JobState.LEASED)
+    return set(rows.values_list("pk", flat=True))
+
+
 def argument_names(row: JobColumns) -> list[str]:
     """Return the names of a job's arguments, without their values: by the task's signature where it is known."""
     try:
@@ -152,21 +163,28 @@ def _with_error(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _page(
-    rows: QuerySet[Any], keyset: Keyset, wanted: Wanted, *, after: str | None, limit: int, database: str | None
+    rows: QuerySet[Any],
+    keyset: Keyset,
+    wanted: Wanted,
+    *,
+    window: QuerySet[Any],
+    after: str | None,
+    limit: int,
+    database: str | None,
 ) -> Page:
     store = store_for(database)
     start = None if after is None else _place(rows.model, keyset, after)
     behind = keyset.after(rows.using(store.alias).order_by(*keyset.columns), start)
-    end = _floor(store.alias, rows.model, keyset, start) if wanted.is_narrow else None
+    end = _floor(window.using(store.alias), keyset, start) if wanted.is_narrow else None
     found = list(wanted.apply(keyset.until(behind, end))[: limit + 1])
     if len(found) > limit:
         end = keyset.position(found[limit - 1])
     return Page(found[:limit], store.now(), None if end is None else keyset.write(rows.model, end))
 
 
-def _floor(alias: str, model: type[Model], keyset: Keyset, start: Position | None) -> Position | None:
-    """Return the last place of the window; None when the table ends before it does."""
-    rows = keyset.after(model._default_manager.using(alias).order_by(*keyset.columns), start)
+def _floor(window: QuerySet[Any], keyset: Keyset, start: Position | None) -> Position | None:
+    """Return the last place of the window; None when its rows end before it does."""
+    rows = keyset.after(window.order_by(*keyset.columns), start)
     return next(iter(rows.values_list(*keyset.names)[WINDOW - 1 : WINDOW]), None)
 
 

@@ -23,11 +23,12 @@ from ..exceptions import (
     StepNotFoundError,
 )
 from ..models import FinishedJob, Step
-from ..store import Store, store_for
+from ..store import store_for
 from ..store.operate import Pruned
 from ..store.reap import Reclaimed
 from ..store.watch import COUNT_CAP, QueueStats
 from .cancel import cancel as cancel_one
+from .clashes import irrecoverable
 from .copying import Copied, copy
 from .dead_letters import Refusal, Requeued, acknowledge, amend, dead_letters, discard, requeue
 from .moving import Moved, move, run_now
@@ -44,6 +45,7 @@ __all__ = [
     "copy",
     "dead_letters",
     "discard",
+    "irrecoverable",
     "matches",
     "move",
     "pausable",
@@ -54,6 +56,8 @@ __all__ = [
     "prune_all",
     "reap_once",
     "requeue",
+    "resolvable_step",
+    "resolve_step",
     "resume",
     "run_now",
     "serves",
@@ -120,27 +124,37 @@ def resolve_step(
         raise InvalidStepError(f"Step {step!r} has no outcome if it did not happen. Leave outcome out.")
     store, settings = store_for(database), get_settings()
     text = encode(plain(outcome), "outcome", settings.max_payload_bytes)
-    found = _unsettled_step(store, job_id, step, tenant)
+    found = resolvable_step(job_id, step, happened=happened, tenant=tenant, database=database)
     if happened:
         resolved = store.record_step(found.pk, text, retention=settings.step_retention)
     else:
         resolved = store.free_step(found.pk)
     if not resolved:
-        raise InvalidStepError(
-            f"Step {step!r} of job {job_id} is on record as done. A second effect needs another step name."
-        )
+        raise _done(job_id, step)
     what = "happened" if happened else "did not happen"
     fields = {"job_id": str(job_id), "step": step, "step_key": found.key}
     logger.warning("Step %r of job %s was resolved: it %s.", step, job_id, what, extra=fields)
 
 
-def _unsettled_step(store: Store, job_id: UUID, step: str, tenant: str | None) -> Step:
+def resolvable_step(
+    job_id: UUID, step: str, *, happened: bool, tenant: str | None = None, database: str | None = None
+) -> Step:
+    """Return a step of which this can be said by now, or raise what ``resolve_step`` raises. Nothing is changed."""
+    store = store_for(database)
     found = store.steps_of(job_id).filter(name=step).first()
     if found is None or tenant not in {None, found.tenant}:
         raise StepNotFoundError(job_id, step)
     if found.state == StepState.BEGUN and (held := store.held_for(job_id, found.lease_id)) is not None:
         raise StepInFlightError(job_id, step, delay=held)
+    if found.state == StepState.DONE and (found.outcome or not happened):
+        raise _done(job_id, step)
     return found
+
+
+def _done(job_id: UUID, step: str) -> InvalidStepError:
+    return InvalidStepError(
+        f"Step {step!r} of job {job_id} is on record as done. A second effect needs another step name."
+    )
 
 
 def prune(*, batch: int = 1000, database: str | None = None) -> Pruned:

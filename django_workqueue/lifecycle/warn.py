@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -29,6 +29,19 @@ LATELY = timedelta(hours=1)
 CLOCK_DIFFERENCE = timedelta(seconds=2)
 MOST_TASKS = 50
 """Names of tasks that one look tries to import."""
+KINDS = (
+    "migration",
+    "unserved",
+    "silent_worker",
+    "lost_leases",
+    "unknown_task",
+    "late_schedule",
+    "faulty_schedule",
+    "old_snapshot",
+    "dead_rows",
+    "clock",
+)
+"""What can be wrong, the most urgent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +53,28 @@ class Finding:
     remedy: str
 
 
-def warnings(stats: Sequence[QueueStats] | None = None, *, database: str | None = None) -> list[Finding]:
-    """Return all that is wrong, the most urgent first. ``stats`` saves reading what the caller has read."""
+def warnings(
+    stats: Sequence[QueueStats] | None = None, *, kinds: Collection[str] = KINDS, database: str | None = None
+) -> list[Finding]:
+    """
+    Return all that is wrong of these ``kinds``, the most urgent first. What is not asked for is not read.
+
+    ``stats`` saves reading what the caller has read.
+    """
     store = store_for(database)
-    stats = operate.stats(database=database) if stats is None else stats
-    return [
-        *_unmigrated(store),
-        *_unserved(stats),
-        *_silent(store),
-        *_lost(store),
-        *_unknown(store),
-        *_schedules(store),
-        *_snapshots(store.snapshots()),
-        *_bloat(store.bloat()),
-        *_clock(store),
+    looks: list[tuple[set[str], Callable[[], Iterable[Finding]]]] = [
+        ({"migration"}, lambda: _unmigrated(store)),
+        ({"unserved"}, lambda: _unserved(operate.stats(database=database) if stats is None else stats)),
+        ({"silent_worker"}, lambda: _silent(store)),
+        ({"lost_leases"}, lambda: _lost(store)),
+        ({"unknown_task"}, lambda: _unknown(store)),
+        ({"late_schedule", "faulty_schedule"}, lambda: _schedules(store)),
+        ({"old_snapshot"}, lambda: _snapshots(store.snapshots())),
+        ({"dead_rows"}, lambda: _bloat(store.bloat())),
+        ({"clock"}, lambda: _clock(store)),
     ]
+    wanted = set(kinds)
+    return [found for told, look in looks if told & wanted for found in look() if found.kind in wanted]
 
 
 def _unmigrated(store: Store) -> Iterator[Finding]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
+
+from ..domain.fingerprints import LENGTH
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -39,12 +41,33 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
 
 
+def words_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a converter of words with commas between, all of them ``known``."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        given = names(text)
+        if unknown := [word for word in given if word not in known]:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(known)}.")
+        if not given:
+            raise argparse.ArgumentTypeError(f"{text!r} names none of {', '.join(known)}.")
+        return given
+
+    return convert
+
+
 def job_id(text: str) -> UUID:
     """Convert the id of a job."""
     try:
         return UUID(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not the id of a job.") from None
+
+
+def fingerprint(text: str) -> str:
+    """Convert the name of a group of dead letters."""
+    if re.fullmatch(f"[0-9a-f]{{{LENGTH}}}", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a group of dead letters: {LENGTH} hexadecimal digits.")
+    return text
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -58,15 +81,20 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return convert
 
 
+def json_value(text: str) -> Any:
+    """Convert JSON text."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
+
+
 def json_of(kind: type) -> Callable[[str], Any]:
     """Return a converter of JSON text that holds a ``kind``, a list or a dict."""
     word = "a list" if kind is list else "an object"
 
     def convert(text: str) -> Any:
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
+        value = json_value(text)
         if not isinstance(value, kind):
             raise argparse.ArgumentTypeError(f"{text!r} is not {word} in JSON.")
         return value

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 
+WIDTH = 80
+"""Columns that a terminal has."""
+
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
@@ -33,6 +36,16 @@ def since(text: str | None, now: str) -> str:
         return "-"
     seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(text)).total_seconds()
     return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
+
+
+def cut(text: str, most: int) -> str:
+    """Return ``text`` in at most ``most`` characters, with a mark where some are left out."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def sentence(words: str) -> str:
+    """Return ``words`` as a sentence."""
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def printable(line: str) -> str:

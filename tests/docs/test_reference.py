@@ -26,7 +26,7 @@ from django_workqueue import (
 )
 from django_workqueue.domain import states
 from django_workqueue.domain.graphs import MOST_DEPTH, MOST_MEMBERS
-from django_workqueue.lifecycle import copying, dead_letters, moving, operate, pausing
+from django_workqueue.lifecycle import clashes, copying, dead_letters, moving, operate, pausing
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
 from django_workqueue.testing import Attempt
@@ -277,7 +277,7 @@ def test_every_operation_is_documented():
         name: value
         for name, value in vars(operate).items()
         if inspect.isfunction(value)
-        and value.__module__ in {part.__name__ for part in (operate, pausing, dead_letters, moving, copying)}
+        and value.__module__ in {part.__name__ for part in (operate, pausing, dead_letters, moving, copying, clashes)}
         and not name.startswith("_")
     }
 

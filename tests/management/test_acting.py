@@ -188,7 +188,7 @@ def test_people_are_told_what_became_of_jobs():
     waits, runs = JobFactory(), JobFactory(leased=True)
 
     assert call("cancel", str(waits.pk), str(runs.pk)).splitlines() == [
-        "cancelled: 1", f"    {waits.pk}", "asked to end: 1", f"    {runs.pk}"
+        "Cancelled: 1", f"    {waits.pk}", "Asked to end: 1", f"    {runs.pk}"
     ]  # fmt: skip
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 
-from tests.factories import DeadLetterFactory, JobFactory, QueueFactory, WorkerFactory, ago
+from django_workqueue.lifecycle import warn
+from django_workqueue.store import store_for
+from tests.factories import DeadLetterFactory, JobFactory, QueueFactory, ScheduleFactory, WorkerFactory, ago
 
 from .calling import call, failing, refused, report
 
@@ -105,3 +109,79 @@ def test_health_without_bounds_asks_whether_the_database_answers():
 def test_bound_that_is_none_is_a_fault_of_usage(option):
     """A monitor must not take a typing error for health."""
     assert "is not a" in refused("health", option)
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _quiet(monkeypatch):
+    """Leave out what other sessions on the test server do."""
+    monkeypatch.setattr(type(store_for()), "snapshots", lambda _self: [])
+    monkeypatch.setattr(type(store_for()), "bloat", lambda _self: [])
+
+
+def kinds(found):
+    """Return the words for what is wrong."""
+    return [each["kind"] for each in found["warnings"]]
+
+
+@pytest.mark.usefixtures("_quiet")
+def test_warnings_are_looked_for_when_asked_for():
+    """Bounds alone are what a monitor has asked for until then; each warning comes with its remedy."""
+    JobFactory(queue="defualt", task="tests.samples.add")
+    ScheduleFactory(name="nightly", fault="no such task")
+
+    assert report("health")["warnings"] == []
+    assert kinds(failing("health", "--warnings")) == ["unserved", "faulty_schedule"]
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("workqueue", "health", "--warnings=faulty_schedule", stdout=out)
+    assert out.getvalue().splitlines()[:3] == [
+        "NOT HEALTHY",
+        "faulty_schedule: Schedule nightly is at fault: no such task",
+        "    Correct it where it is defined, or switch it off.",
+    ]
+
+
+@pytest.mark.usefixtures("_quiet")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--warnings=unserved,clock"], ["unserved"]),
+        (["--ignore=unserved"], ["faulty_schedule"]),
+        (["--warnings", "--ignore=unserved"], ["faulty_schedule"]),
+        (["--warnings=unserved,faulty_schedule", "--ignore=faulty_schedule"], ["unserved"]),
+    ],
+)
+def test_warnings_are_chosen_by_kind(words, told):
+    """A monitor is not to ring for what somebody has decided to live with."""
+    JobFactory(queue="defualt", task="tests.samples.add")
+    ScheduleFactory(name="nightly", fault="no such task")
+
+    assert kinds(failing("health", *words)) == told
+    assert kinds(report("health", *words, "--ignore=unserved,faulty_schedule")) == []
+
+
+def test_unknown_kind_of_warning_is_refused():
+    """One that is misspelt would never ring."""
+    assert "'unservd' is not one of migration, " in refused("health", "--warnings=unservd")
+    assert "names none of" in refused("health", "--ignore=,")
+
+
+@pytest.mark.usefixtures("_quiet")
+def test_what_is_not_asked_for_is_not_read(django_assert_max_num_queries):
+    """A look each ten seconds costs what it asks for."""
+    with django_assert_max_num_queries(2):
+        assert warn.warnings(kinds=["migration"]) == []
+    with django_assert_max_num_queries(0):
+        assert warn.warnings(kinds=[]) == []
+
+
+@pytest.mark.usefixtures("_quiet")
+def test_every_warning_is_of_a_known_kind():
+    """What can be told can be chosen."""
+    source = Path(warn.__file__).read_text()
+
+    told = re.findall(r'Finding\(\s*"(\w+)"', source)
+    assert set(told) == set(warn.KINDS)

@@ -230,7 +230,7 @@ def test_pause_is_by_the_user_in_the_system(db, monkeypatch):
     call("pause", "--queue", "reports")
 
     pauses = json.loads(call("pauses", "--format", "json"))
-    assert [(each["name"], each["by"]) for each in pauses] == [("mail", "vera"), ("reports", "workqueue pause")]
+    assert [(each["name"], each["by"]) for each in pauses] == [("mail", "vera"), ("reports", "manage.py")]
 
 
 def test_pause_of_what_cannot_be_is_refused(db):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .base import Subcommand
 from .cancel import Cancel
-from .dead_letters import Dead, Discard, Requeue
+from .dead import Dead
+from .dead_letters import Acknowledge, Discard, Requeue
 from .enqueue import Enqueue
 from .health import Health
 from .jobs import Jobs, OneJob
@@ -12,6 +13,7 @@ from .pauses import Pause, Pauses, Resume
 from .prune import Prune
 from .schedules import Schedules
 from .stats import Stats
+from .steps import ResolveStep
 from .workers import Workers
 
 SUBCOMMANDS: dict[str, Subcommand] = {
@@ -21,8 +23,10 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "job": OneJob(),
     "dead": Dead(),
     "requeue": Requeue(),
+    "acknowledge": Acknowledge(),
     "discard": Discard(),
     "cancel": Cancel(),
+    "resolve-step": ResolveStep(),
     "enqueue": Enqueue(),
     "workers": Workers(),
     "pause": Pause(),

@@ -21,10 +21,14 @@ _NAMES = {
 }
 
 
-def add_filters(parser: CommandParser, *, states: Iterable[str] = (), limit: int) -> None:
+def add_filters(parser: CommandParser, *, states: Iterable[str] = (), has_groups: bool = False, limit: int) -> None:
     """Add the options for what is looked for, and for how many."""
     for name, words in _NAMES.items():
         parser.add_argument(f"--{name}", help=words)
+    if has_groups:
+        parser.add_argument(
+            "--group", type=arguments.fingerprint, help='A group of one cause, as "dead --groups" names it.'
+        )
     if states := list(states):
         parser.add_argument("--state", choices=states, metavar="STATE", help=f"One of: {', '.join(states)}.")
     parser.add_argument(
@@ -34,4 +38,5 @@ def add_filters(parser: CommandParser, *, states: Iterable[str] = (), limit: int
 
 def wanted(options: dict[str, Any]) -> Wanted:
     """Return what the options look for."""
-    return Wanted(state=options.get("state"), **{name: options[name] for name in _NAMES})
+    named = {name: options[name] for name in _NAMES}
+    return Wanted(state=options.get("state"), group=options.get("group"), **named)

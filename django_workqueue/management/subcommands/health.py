@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from textwrap import wrap
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from ...lifecycle.health import Bounds, health
+from ...lifecycle.warn import KINDS, warnings
 from .. import arguments
-from ..words import span, table
+from ..words import WIDTH, span, table
 from .base import Subcommand
 
 HIGHEST_BACKLOG, HIGHEST_DEAD, HIGHEST_WORKERS = 1_000_000, 50_000, 10_000
@@ -26,10 +28,10 @@ _HEAD = ("queue", "ready", "oldest", "dead", "workers", "")
 
 
 class Health(Subcommand):
-    """Checks the queue against bounds. The exit code is 1 when one is passed."""
+    """Checks the queue against bounds, and for what is wrong. The exit code is 1 when it is not healthy."""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the bounds, and the queues that they hold for."""
+        """Add the bounds, the queues that they hold for, and what else is looked for."""
         parser.add_argument("--max-age", type=arguments.duration, help="How long a ready job may wait: 90s, 15m.")
         parser.add_argument(
             "--max-backlog", type=arguments.whole(0, HIGHEST_BACKLOG), help="How many jobs may be ready in a queue."
@@ -43,14 +45,30 @@ class Health(Subcommand):
             "--min-workers", type=arguments.whole(1, HIGHEST_WORKERS), help="How many live workers must serve a queue."
         )
         parser.add_argument("--queues", type=arguments.names, help="Names or patterns of queues (default: all).")
+        parser.add_argument(
+            "--warnings",
+            nargs="?",
+            const=KINDS,
+            type=arguments.words_of(KINDS),
+            metavar="KINDS",
+            help=f"Fail on what is wrong beside bounds: of all kinds, or of these: {', '.join(KINDS)}.",
+        )
+        parser.add_argument(
+            "--ignore",
+            type=arguments.words_of(KINDS),
+            metavar="KINDS",
+            help="Look for all kinds but these.",
+        )
 
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Look, and compare."""
         given = {name: options[name] for name in _SENTENCES}
+        wrong = warnings(kinds=_kinds(options), database=database)
         found = health(Bounds(queues=options["queues"] or (), **given), database=database)
         return {
-            "healthy": not found.breaches,
+            "healthy": not (found.breaches or wrong),
             "breaches": [asdict(each) for each in found.breaches],
+            "warnings": [asdict(each) for each in wrong],
             "queues": [asdict(each) for each in found.queues],
         }
 
@@ -59,12 +77,22 @@ class Health(Subcommand):
         yield "healthy" if report["healthy"] else "NOT HEALTHY"
         for breach in report["breaches"]:
             yield f"{breach['queue']}: {_sentence(breach)}."
+        for each in report["warnings"]:
+            yield f"{each['kind']}: {each['fact']}"
+            yield from wrap(each["remedy"], width=WIDTH, initial_indent="    ", subsequent_indent="    ")
         if report["queues"]:
             yield from table([_HEAD, *map(_cells, report["queues"])], numbers=range(1, 5))
 
     def has_failed(self, report: dict[str, Any]) -> bool:
-        """Whether a bound is passed."""
+        """Whether a bound is passed, or something is wrong."""
         return not report["healthy"]
+
+
+def _kinds(options: dict[str, Any]) -> list[str]:
+    """Return the kinds of warnings to look for: none unless some are asked for, or some are to be left out."""
+    asked, ignored = options["warnings"], options["ignore"]
+    chosen = KINDS if asked is None and ignored else asked or ()
+    return [kind for kind in chosen if kind not in (ignored or ())]
 
 
 def _sentence(breach: dict[str, Any]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from ... import models
 from ...exceptions import InvalidJobError
 from ...lifecycle import operate
+from ...store import store_for
 from ...worker.process import EXIT_USAGE
+from .audit import ADDITION, CHANGE, add_author, author, name_of_author
 from .base import Subcommand
 
 _KINDS = ("queue", "tenant", "task")
@@ -22,6 +24,7 @@ def _add_target(parser: CommandParser) -> None:
     target.add_argument("--tenant", help="Name of the tenant, in all queues.")
     target.add_argument("--task", help="Dotted path of the task, in all queues and of all tenants.")
     parser.add_argument("--dry-run", action="store_true", help="Change nothing, and tell what would change.")
+    add_author(parser)
 
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
@@ -33,9 +36,9 @@ def _named(options: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _is_paused(named: dict[str, Any], database: str | None) -> bool:
-    found = operate.pausable(**named)
-    return any((pause.kind, pause.name) == found for pause in operate.paused(database=database))
+def _found(named: dict[str, Any], database: str | None) -> models.Pause | None:
+    wanted = operate.pausable(**named)
+    return next((each for each in operate.paused(database=database) if (each.kind, each.name) == wanted), None)
 
 
 def _report(named: dict[str, Any], *, changed: bool, dry_run: bool = False) -> dict[str, Any]:
@@ -53,14 +56,17 @@ class Pause(Subcommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what to pause, and who does."""
         _add_target(parser)
-        parser.add_argument("--by", help="Who does it (default: the name of the user in the system).")
 
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Pause it."""
         named = _named(options)
         if options["dry_run"]:
-            return _report(named, changed=not _is_paused(named, database), dry_run=True)
-        return _report(named, changed=operate.pause(**named, by=options["by"] or _user(), database=database))
+            return _report(named, changed=_found(named, database) is None, dry_run=True)
+        with store_for(database).transaction():
+            changed = operate.pause(**named, by=name_of_author(options), database=database)
+            if changed and (pause := _found(named, database)):
+                author(options).write(pause, ADDITION, "Paused.")
+        return _report(named, changed=changed)
 
     def lines(self, report: dict[str, Any]) -> Iterator[str]:
         """Say what changed."""
@@ -78,8 +84,12 @@ class Resume(Subcommand):
         """Resume it."""
         named = _named(options)
         if options["dry_run"]:
-            return _report(named, changed=_is_paused(named, database), dry_run=True)
-        return _report(named, changed=operate.resume(**named, database=database))
+            return _report(named, changed=_found(named, database) is not None, dry_run=True)
+        pause = _found(named, database)
+        changed = operate.resume(**named, database=database)
+        if changed and pause:
+            author(options).write(pause, CHANGE, "Resumed.")
+        return _report(named, changed=changed)
 
     def lines(self, report: dict[str, Any]) -> Iterator[str]:
         """Say what changed."""
@@ -105,11 +115,3 @@ class Pauses(Subcommand):
             yield f"{each['kind']:<6}  {each['name']!r} by {each['by'] or '?'} since {each['paused_at']}"
         if not report:
             yield "Nothing is paused."
-
-
-def _user() -> str:
-    """Return the system's name for whoever runs the command; a container may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "workqueue pause"
