@@ -15,6 +15,8 @@ The errors of the queue, in one place to avoid import loops.
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
     ├── WorkflowNotFoundError (LookupError)
     ├── ScheduleNotFoundError (LookupError)  no such schedule
+    ├── WorkerNotFoundError (LookupError)    no such worker
+    ├── WorkerRequestError               a worker cannot be asked for this as it is
     ├── DuplicateJobError                a dead letter cannot come back, nor a job move: key or id is live there
     ├── TaskNotRegisteredError (LookupError)
     ├── InvalidStepError (ValueError)    a step that cannot be begun as it was asked for
@@ -160,6 +162,26 @@ class ScheduleNotFoundError(WorkQueueError, LookupError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"There is no schedule {name!r} here. One in code is there once a worker has started.")
+
+
+class WorkerNotFoundError(WorkQueueError, LookupError):
+    """There is no worker of that name or id. It may have stopped meanwhile."""
+
+    retryable = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"There is no worker {name!r}. It may have stopped meanwhile.")
+
+
+class WorkerRequestError(WorkQueueError):
+    """What a worker was asked for does not go with how it stands. Nothing was changed."""
+
+    retryable = False
+
+    def __init__(self, name: str, problem: str) -> None:
+        self.name = name
+        super().__init__(f"Worker {name!r} {problem}")
 
 
 class DuplicateJobError(WorkQueueError):

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
@@ -81,6 +81,18 @@ class ReadOnlyMixin(Mixin):
     def search_reaches(self, text: str) -> set[Reach]:
         """Return what searching for ``text`` makes the database look at."""
         return {Reach.ALL} if text else set()
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the row, and what ``page_context`` adds; a form for a new one as it is."""
+        row = context["original"]
+        more = {} if row is None else self.page_context(request, row)
+        return super().render_change_form(request, context | more, *args, **kwargs)
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Return what the page of a row shows beside its columns."""
+        return {}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Refuse: rows come from the queue itself."""

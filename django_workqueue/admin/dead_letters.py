@@ -13,11 +13,11 @@ from .copying import COPY, CopyingMixin
 from .dead_groups import DeadGroupsMixin
 from .decisions import ACKNOWLEDGE, AMEND, DISCARD, REQUEUE
 from .filters import AcknowledgedFilter, GroupFilter, QueueFilter, ReasonFilter
-from .job_columns import WHAT, WHERE
+from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .words import when
 
 
-class DeadLetterAdminMixin(CopyingMixin, DeadGroupsMixin):
+class DeadLetterAdminMixin(CopyingMixin, DeadGroupsMixin, JobColumnsMixin):
     """
     Dead letters, newest first.
 

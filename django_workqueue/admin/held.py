@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 
 from ..models import Job
-from .base import Mixin
+from .base import ReadOnlyMixin
 from .overview import Links
 from .words import age
 
@@ -26,19 +26,15 @@ class HeldJob:
     expires: str
 
 
-class HoldingMixin(Mixin):
+class HoldingMixin(ReadOnlyMixin):
     """A page that lists jobs held now, for those who may view jobs."""
 
-    database: str
     held_by: str
     """The lookup by which jobs are found from the key of the page's row."""
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the row, and the jobs."""
-        held = self._held(request, context["original"])
-        return super().render_change_form(request, context | {"held": held}, *args, **kwargs)
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Add the jobs."""
+        return super().page_context(request, obj) | {"held": self._held(request, obj)}
 
     def _held(self, request: HttpRequest, row: Any) -> list[HeldJob] | None:
         if not request.user.has_perm("django_workqueue.view_job"):

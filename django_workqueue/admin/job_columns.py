@@ -93,16 +93,9 @@ class JobColumnsMixin(ReadOnlyMixin):
         """Return the rows that the search box asks for; no row comes twice."""
         return Search.parse(search_term, self.words).apply(queryset), False
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the job, and what ``page_context`` adds."""
-        more = self.page_context(request, context["original"])
-        return super().render_change_form(request, context | more, *args, **kwargs)
-
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Return what the page of a job shows beside its columns: its steps and failed attempts."""
-        return {
+        return super().page_context(request, obj) | {
             "steps": steps_of(obj, self.database),
             "history": History.of(obj, self.database),
             "subtitle": obj.task,

@@ -13,7 +13,7 @@ from ..domain.progress import Progress
 from ..domain.states import JobState
 from ..models import Job
 from .filters import QueueFilter, StateFilter
-from .job_columns import WHAT, WHERE
+from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .matching import MatchingMixin
 from .operations import CANCEL, FORCE_CANCEL
 from .rescheduling import MOVE, RUN_NOW
@@ -21,7 +21,7 @@ from .search import LIVE_WORDS
 from .words import age, read_at, when
 
 
-class JobAdminMixin(MatchingMixin):
+class JobAdminMixin(MatchingMixin, JobColumnsMixin):
     """Live jobs, newest first. What may be done to them asks before it acts, and acts on POST alone."""
 
     actions = ("run_now", "move", "cancel", "force_cancel")

@@ -10,12 +10,11 @@ from django.utils.translation import gettext_lazy
 
 from ..lifecycle.keyset import Keyset
 from ..models import Lease
-from .base import ReadOnlyMixin
 from .held import HoldingMixin
 from .words import read_at, when
 
 
-class LeaseAdminMixin(HoldingMixin, ReadOnlyMixin):
+class LeaseAdminMixin(HoldingMixin):
     """Leases, newest first."""
 
     held_by = "lease"

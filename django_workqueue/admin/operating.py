@@ -1,4 +1,4 @@
-"""What a person may do to jobs, as actions of a list and from the page of one: asked before, and on POST alone."""
+"""What a person may do to rows, as actions of a list and from the page of one: asked before, and on POST alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from ..lifecycle.dead_letters import MOST_BY
+from .base import ReadOnlyMixin
 from .changelist import capped_count
-from .job_columns import JobColumnsMixin
 from .operations import LIMIT, Operation, Tally, perform
 from .options import OptionsForm
 
@@ -23,7 +23,7 @@ SAMPLE = 10
 """Rows named on the page that asks for confirmation."""
 
 
-class OperatingMixin(JobColumnsMixin):
+class OperatingMixin(ReadOnlyMixin):
     """A screen with operations. Each has a page for one row, and a subclass makes it an action of the list."""
 
     operations: ClassVar[tuple[Operation, ...]] = ()
@@ -57,7 +57,7 @@ class OperatingMixin(JobColumnsMixin):
             raise PermissionDenied
         found = self.get_object(request, unquote(object_id))
         if found is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return self._gone(request, object_id)
         rows = self.get_queryset(request).filter(pk=found.pk)
         if request.method != "POST":
             return self._ask(request, rows, operation, form_of(operation, row=found))
@@ -69,6 +69,11 @@ class OperatingMixin(JobColumnsMixin):
             # What a person has typed is not thrown away with the refusal.
             return self._ask(request, rows, operation, form)
         return HttpResponseRedirect(self._list_address(request))
+
+    def _gone(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Do as Django does for the page of a row that is not there; screens may know where it has gone."""
+        answer: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
+        return answer
 
     def _ask(
         self,

@@ -1,4 +1,4 @@
-"""What a person may do to jobs and dead letters, and doing it to many: row by row, audited, up to a limit."""
+"""What a person may do to rows, and doing it to many: row by row, audited, up to a limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -29,8 +28,8 @@ PROBLEMS_TOLD = 5
 
 Options = Mapping[str, Any]
 """What a person asked for beside the operation itself, as its form has cleaned it; ``by`` is that person's name."""
-Act = Callable[[UUID, str, Options], str]
-"""Does it to one id in a database. Answers why it was refused; empty when it was done."""
+Act = Callable[[Any, str, Options], str]
+"""Does it to the row with one key in a database. Answers why it was refused; empty when it was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +130,12 @@ def perform_one(operation: Operation, row: Any, user_id: Any, database: str, opt
     return problem
 
 
-def _cancel(job_id: UUID, database: str, _options: Options) -> str:
+def _cancel(job_id: Any, database: str, _options: Options) -> str:
     refused = operate.cancel([job_id], database=database).refused
     return refused[0].problem if refused else ""
 
 
-def _force(job_id: UUID, database: str, _options: Options) -> str:
+def _force(job_id: Any, database: str, _options: Options) -> str:
     refused = operate.cancel([job_id], force=True, database=database).refused
     return refused[0].problem if refused else ""
 

@@ -60,6 +60,11 @@ def duration(span: timedelta) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def coloured(kind: str, words: str) -> str:
+    """Return how something stands: words that say it all, and a colour for ``kind``: good, idle or bad."""
+    return format_html('<span class="workqueue-standing workqueue-is-{}">{}</span>', kind, words)
+
+
 def line(text: str) -> str:
     """Return the first line of ``text``, cut to the width of a cell."""
     first = text.strip().partition("\n")[0]

@@ -130,13 +130,10 @@ class WorkflowAdminMixin(ReadOnlyMixin):
         url = reverse("admin:django_workqueue_job_change", args=(job_id,), current_app=self.admin_site.name)
         return format_html('<a href="{}">{}</a>', url, job_id)
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the workflow and its members."""
-        tree, is_cut = tree_of(context["original"], self.database)
-        more = {"tree": tree, "tree_is_cut": is_cut, "subtitle": str(context["original"])}
-        return super().render_change_form(request, context | more, *args, **kwargs)
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Add the members."""
+        tree, is_cut = tree_of(obj, self.database)
+        return super().page_context(request, obj) | {"tree": tree, "tree_is_cut": is_cut, "subtitle": str(obj)}
 
     # -- cancelling ----------------------------------------------------------------------------------------------
 

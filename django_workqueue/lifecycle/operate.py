@@ -34,6 +34,7 @@ from .dead_letters import Refusal, Requeued, acknowledge, amend, dead_letters, d
 from .moving import Moved, move, run_now
 from .pausing import pausable, pause, paused, resume
 from .reap import reap
+from .workers import ask_worker, forget_worker, silence
 
 __all__ = [
     "Copied",
@@ -42,9 +43,11 @@ __all__ = [
     "Requeued",
     "acknowledge",
     "amend",
+    "ask_worker",
     "copy",
     "dead_letters",
     "discard",
+    "forget_worker",
     "irrecoverable",
     "matches",
     "move",
@@ -194,11 +197,6 @@ def stats(*, database: str | None = None) -> list[QueueStats]:
     store = store_for(database)
     patterns = [worker.queues for worker in store.live_workers(silence())]
     return store.stats(lambda name: sum(serves(served, name) for served in patterns))
-
-
-def silence() -> timedelta:
-    """Return how long a worker may go unseen and still count as alive: three beats and a little."""
-    return get_settings().beat * 3 + timedelta(seconds=1)
 
 
 def serves(patterns: str, queue: str) -> bool:

@@ -11,15 +11,13 @@ from ..domain.pauses import all_paths
 from ..domain.states import PauseKind
 from ..exceptions import InvalidJobError
 from ..models import Pause
-from ..models.base import NAME_LENGTH, TASK_LENGTH
+from ..models.base import BY_LENGTH, NAME_LENGTH, TASK_LENGTH
 from ..store import Store, store_for
 from .enqueue import check_text, queue_name
 from .limits import unpark
 from .wake import wake
 
 logger = logging.getLogger("django_workqueue.operate")
-
-BY_LENGTH = 150
 
 
 def pausable(

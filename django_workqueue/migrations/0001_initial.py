@@ -71,11 +71,25 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("running", "Running"), ("stopping", "Stopping")],
+                        choices=[("running", "Running"), ("quiet", "Quiet"), ("stopping", "Stopping")],
                         default="running",
                         max_length=8,
                         verbose_name="state",
                     ),
+                ),
+                (
+                    "request",
+                    models.CharField(
+                        choices=[("work", "Work"), ("quiet", "Be quiet"), ("stop", "Stop")],
+                        default="work",
+                        max_length=5,
+                        verbose_name="asked to",
+                    ),
+                ),
+                ("requested_at", models.DateTimeField(blank=True, null=True, verbose_name="asked")),
+                (
+                    "requested_by",
+                    models.CharField(blank=True, default="", max_length=150, verbose_name="asked by"),
                 ),
                 ("memory_bytes", models.BigIntegerField(default=0, verbose_name="memory in bytes")),
                 ("running", models.PositiveIntegerField(default=0, verbose_name="running")),
@@ -86,6 +100,7 @@ class Migration(migrations.Migration):
                 "verbose_name": "worker",
                 "verbose_name_plural": "workers",
                 "default_permissions": ("view",),
+                "permissions": (("manage_worker", "Can quiet, stop and forget workers"),),
                 "constraints": [models.UniqueConstraint(fields=("name",), name="dwq_worker_name")],
             },
         ),

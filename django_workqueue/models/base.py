@@ -14,6 +14,8 @@ NAME_LENGTH = 100
 KEY_LENGTH = 200
 TASK_LENGTH = 300
 WORKER_LENGTH = 200
+BY_LENGTH = 150
+"""Of the name of whoever did something."""
 
 
 class JobColumns(models.Model):

@@ -10,6 +10,7 @@ against re-evaluation. Time is ``statement_timestamp()``: ``now()`` stands still
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,10 +18,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.expressions import Expression
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from ..domain.limits import LimitedKey
 from ..domain.outcomes import ClaimedJob, Settlement
-from ..models import Failure, FinishedJob, Job, Lease, WorkflowMember
+from ..models import Failure, FinishedJob, Job, Lease, Worker, WorkflowMember
 from ..models.base import COPIED
 from . import bulk, rows
 from .admission import ADMIT, BLOCKED_KEYS
@@ -34,9 +36,9 @@ from .session import PIN_PLANS, PooledSession, Session
 from .settle import result_of
 from .vacuum import PostgresSurveying
 from .walks import LANES, LANES_BEHIND, QUEUES, READY_WORK
-from .watch import ReadyWork
+from .watch import Beat, ReadyWork
 
-JOB, LEASE, FINISHED, FAILURE = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure))
+JOB, LEASE, FINISHED, FAILURE, WORKER = (model._meta.db_table for model in (Job, Lease, FinishedJob, Failure, Worker))
 
 # Lanes in their turn, each in segments that begin at a mark: the index is entered behind the dead entries that an old
 # snapshot keeps at its head. ``chosen`` cuts the batch before the first job whose last lease lapsed, or to that job
@@ -152,6 +154,12 @@ SELECT ({NEXT_DUE}),
                 (SELECT true FROM {JOB} WHERE state = 'parked' ORDER BY task LIMIT 1))
 """
 
+BEAT = f"""
+UPDATE {WORKER} SET seen_at = statement_timestamp(), clock_ahead = %(now)s::timestamptz - statement_timestamp(),
+    state = %(state)s, memory_bytes = %(memory_bytes)s, running = %(running)s, done = %(done)s, failed = %(failed)s
+WHERE id = %(id)s RETURNING request
+"""
+
 
 class PostgresStore(PostgresSurveying, NotifyingStore):
     """PostgreSQL 15 and later, any number of hosts."""
@@ -264,6 +272,11 @@ class PostgresStore(PostgresSurveying, NotifyingStore):
         """See Settling.renew. One statement for all leases."""
         parameters = {"ids": list(leases), "seconds": [length.total_seconds() for length in leases.values()]}
         return {pk for (pk,) in self._rows(RENEW, parameters)}
+
+    def beat_worker(self, worker_id: str, beat: Beat) -> str | None:
+        """See Watching.beat_worker. One statement."""
+        rows = self._rows(BEAT, {"id": worker_id, "now": timezone.now(), **asdict(beat)})
+        return rows[0][0] if rows else None
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """See Reaping.promote. One statement."""

@@ -13,8 +13,9 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from ..domain.states import JobState, PauseKind
-from ..models import DeadLetter, Job, Pause, Queue, QueueMinute, Worker
+from ..models import DeadLetter, Job, Lease, Pause, Queue, QueueMinute, Worker
 from ..models.base import NAME_LENGTH
+from ..models.worker import WorkerRequest, WorkerState
 from .base import Literal
 from .claim import Claiming
 
@@ -128,28 +129,52 @@ class Watching(Claiming):
         worker = Worker.objects.using(self.alias).filter(name=name).first()
         return None if worker is None else (worker, self.now() - worker.seen_at)
 
-    def beat_worker(self, worker_id: str, beat: Beat) -> bool:
-        """Note that the worker is alive and what it does. False when its row is gone."""
+    def beat_worker(self, worker_id: str, beat: Beat) -> str | None:
+        """Note that the worker is alive and what it does, and return its WorkerRequest; None when its row is gone."""
         rows = Worker.objects.using(self.alias).filter(pk=worker_id)
-        return bool(
-            rows.update(
-                seen_at=self.clock(),
-                clock_ahead=timezone.now() - self.clock(),
-                state=beat.state,
-                memory_bytes=beat.memory_bytes,
-                running=beat.running,
-                done=beat.done,
-                failed=beat.failed,
-            )
+        rows.update(
+            seen_at=self.clock(),
+            clock_ahead=timezone.now() - self.clock(),
+            state=beat.state,
+            memory_bytes=beat.memory_bytes,
+            running=beat.running,
+            done=beat.done,
+            failed=beat.failed,
         )
+        return rows.values_list("request", flat=True).first()
+
+    def ask_worker(self, worker_id: str, request: str, *, by: str) -> bool:
+        """
+        Note what is wanted of a worker, a WorkerRequest, for it to find at its next beat.
+
+        False, with nothing written, when its row is gone or it was asked to stop: it may have heard that already.
+        """
+        rows = Worker.objects.using(self.alias).filter(pk=worker_id).exclude(request=WorkerRequest.STOP)
+        return bool(rows.update(request=request, requested_at=self.clock(), requested_by=by))
+
+    def forget_worker(self, worker_id: str, silence: timedelta) -> bool:
+        """
+        Remove the row of a worker that has not been seen for ``silence``, and let its leases lapse at once.
+
+        Whoever reaps next takes its jobs back with their attempts counted, and the worker, should it live after all, is
+        refused as after any lapse. False, with nothing written, when it was seen since or its row is gone.
+        """
+        with self.transaction():
+            silent = Worker.objects.using(self.alias).filter(pk=worker_id, seen_at__lte=self.now() - silence)
+            if not silent.delete()[0]:
+                return False
+            held = Lease.objects.using(self.alias).filter(worker=worker_id, expires_at__gt=self.clock())
+            held.update(expires_at=self.clock())
+        return True
 
     def retire_worker(self, worker_id: str) -> None:
         """Remove the row of a worker process that stopped in good order."""
         Worker.objects.using(self.alias).filter(pk=worker_id).delete()
 
     def live_workers(self, silence: timedelta) -> list[LiveWorker]:
-        """Return the workers seen within ``silence``."""
+        """Return the workers seen within ``silence`` that claim, as a quiet one does not."""
         seen = Worker.objects.using(self.alias).filter(seen_at__gt=self.now() - silence)
+        seen = seen.exclude(state=WorkerState.QUIET)
         return [LiveWorker(*row) for row in seen.values_list("pk", "queues")]
 
     def add_counts(self, counts: Mapping[str, QueueCounts]) -> None:

@@ -15,6 +15,7 @@ from ..domain.outcomes import ClaimedJob
 from ..lifecycle import claim as claiming
 from ..lifecycle import limits
 from ..lifecycle import settle as settling
+from ..models.worker import WorkerState
 from ..store import Store
 from .board import Board
 from .held import HeldLeases
@@ -47,6 +48,7 @@ class Dispatcher:
     def __init__(self, options: WorkerOptions, store: Store, worker: str, stop: StopRequest, tally: Tally) -> None:
         self.pulse = Pulse()
         self.retired = False
+        self._quiet = False
         self.claimed = 0
         self.held = HeldLeases()
         self.lanes = LaneBook(options)
@@ -82,6 +84,23 @@ class Dispatcher:
         """Claim nothing more, and end when the last job has ended. From any thread; a stop can be requested still."""
         self.retired = True
         self.wake()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it claims nothing until it is told otherwise. From any thread."""
+        return self._quiet
+
+    @quiet.setter
+    def quiet(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self.wake()
+
+    @property
+    def standing(self) -> WorkerState:
+        """What the worker is doing, in one word."""
+        if self._stop.requested or self.retired:
+            return WorkerState.STOPPING
+        return WorkerState.QUIET if self._quiet else WorkerState.RUNNING
 
     def run(self, on_round: Callable[[], None] | None = None) -> None:
         """Work until a stop is requested, then drain. ``on_round`` is called after each round before that."""
@@ -194,7 +213,11 @@ class Dispatcher:
         return False
 
     def _quota(self, size: int) -> int:
-        """Return how many of ``size`` jobs may still be claimed."""
+        """Return how many of ``size`` jobs may be claimed now."""
+        return 0 if self._quiet else self._left(size)
+
+    def _left(self, size: int) -> int:
+        """Return how many of ``size`` jobs may still be claimed before it ends."""
         if self.retired:
             return 0
         if self._options.max_jobs is None:
@@ -205,7 +228,7 @@ class Dispatcher:
         """Whether an end condition is met: no more may be claimed, or --burst with nothing left."""
         if len(self.held) or len(self._settler):
             return False
-        if not self._quota(1):
+        if not self._left(1):
             return True
         return self._options.burst and not len(self.lanes) and not self.lanes.holds_back and self._idle_walks > 0
 

@@ -42,6 +42,7 @@ class Heartbeat(WorkerThread):
         report: Callable[[], Beat],
         errands: Errands,
         cancels: Cancels,
+        heed: Callable[[str], bool],
         longest_run: Callable[[], float],
         ended: StopRequest,
         on_crash: Callable[[], None],
@@ -53,6 +54,7 @@ class Heartbeat(WorkerThread):
         self._report = report
         self._errands = errands
         self._cancels = cancels
+        self._heed = heed
         self._longest_run = longest_run
         self._ended = ended
         self._beat_at = self._look_at = 0.0
@@ -135,7 +137,12 @@ class Heartbeat(WorkerThread):
                 extra={"lease_ids": sorted(gone_missing)},
             )
         worker = self._row()
-        if not (self._store.beat_worker(worker.pk, self._report()) or self._store.register_worker(worker)):
+        request = self._store.beat_worker(worker.pk, self._report())
+        if request is not None:
+            if self._heed(request):
+                # Whoever asked is told at once that it was heard.
+                self._store.beat_worker(worker.pk, self._report())
+        elif not self._store.register_worker(worker):
             self._go_on_under_id(worker)
 
     def _go_on_under_id(self, worker: Worker) -> None:

@@ -38,6 +38,8 @@ class Report:
     ready: bool = False
     """Whether it is registered and serves its queues."""
     stopping: bool = False
+    dismissed: bool = False
+    """Whether a person wants it to stop, and so no other in its place."""
     worn: str = ""
     """Why it should be replaced; empty when it need not be."""
     age: float = 0.0

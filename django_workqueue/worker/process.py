@@ -31,6 +31,7 @@ from .listener import Listener
 from .maintenance import Maintenance
 from .naming import Name, NameTakenError, forget, origin_of
 from .options import WorkerOptions
+from .requests import Requests
 from .shutdown import StopRequest
 from .supervision import Supervision
 from .tally import Tally, memory_bytes
@@ -70,6 +71,7 @@ class WorkerProcess:
         self._tally = Tally(self.id)
         self._dispatcher = Dispatcher(options, self._store, self.id, self.stop, self._tally)
         self.stop.wake = self._dispatcher.wake
+        self._requests = Requests(self.id, self._dispatcher, self.stop)
         self._supervision = Supervision(self._dispatcher.board, self.stop.recycle, self.stop.crash)
         self._heart_ended.wake = self._supervision.errands.wake
         self._executors: list[WorkerThread] = []
@@ -150,6 +152,7 @@ class WorkerProcess:
             origin=origin_of("self"),
             queues=options.patterns,
             slots=options.concurrency,
+            request=self._requests.latest,
             versions=f"django_workqueue {__version__}, Django {django.__version__}, Python {platform.python_version()}",
         )
 
@@ -163,6 +166,7 @@ class WorkerProcess:
             row=self._row,
             held=self._dispatcher.held,
             report=self._report,
+            heed=self._requests.heed,
             errands=self._supervision.errands,
             cancels=self._supervision.cancels,
             longest_run=self._dispatcher.board.longest_run,
@@ -213,7 +217,7 @@ class WorkerProcess:
 
     def _report(self) -> Beat:
         return Beat(
-            state=WorkerState.STOPPING if self.stop.requested or self._dispatcher.retired else WorkerState.RUNNING,
+            state=self._dispatcher.standing,
             memory_bytes=memory_bytes(),
             running=self._dispatcher.board.running,
             done=self._tally.done,
@@ -254,14 +258,14 @@ class WorkerProcess:
     def health(self) -> Health:
         """Return how the worker is, from what is known."""
         pulse = self._dispatcher.pulse
-        stopping = self.stop.requested or self._dispatcher.retired
+        standing = self._dispatcher.standing
         live = not self.stop.crashed and pulse.age < LIVE_SECONDS
         return Health(
             live=live,
-            ready=live and self._serving and not stopping and pulse.reachable,
+            ready=live and self._serving and standing is not WorkerState.STOPPING and pulse.reachable,
             facts={
                 "worker": self.id,
-                "state": "stopping" if stopping else "running" if self._serving else "starting",
+                "state": standing.value if self._serving or standing is WorkerState.STOPPING else "starting",
                 "database": pulse.reachable,
                 "round_seconds_ago": round(pulse.age, 1),
                 "running": self._dispatcher.board.running,
@@ -276,7 +280,7 @@ class WorkerProcess:
         if self._link is not None:
             orders = {"retire": self._dispatcher.retire, "stop": self.stop.drain, "now": self.stop.insist}
             thread = LinkThread(self._link, self._state, orders, self.stop.crash)
-            self._tell = thread.tell
+            self._tell = self._requests.tell = thread.tell
             thread.start()
 
     def _state(self) -> Report:
@@ -286,6 +290,7 @@ class WorkerProcess:
             worker=self.id,
             ready=self._serving,
             stopping=self.stop.requested,
+            dismissed=self._requests.is_dismissed,
             worn=self._worn or self.stop.recycling,
             age=pulse.age,
             reachable=pulse.reachable,

@@ -193,11 +193,16 @@ class Supervisor:
         else:
             slot.serving = None
         if in_order:
-            slot.finished = self._options.burst and code == EXIT_CLEAN
+            slot.finished = code == EXIT_CLEAN and (self._options.burst or self._is_dismissed(slot, child))
         elif code in _HOPELESS:
             self._give_up(code, f"Process {child.pid} cannot run: {_HOPELESS[code]}.")
         else:
             self._died(slot, child, code)
+
+    @staticmethod
+    def _is_dismissed(slot: Slot, child: Child) -> bool:
+        """Whether a person has stopped the process: the slot stays empty, unless another is about to serve in it."""
+        return child.report.dismissed and slot.successor is None
 
     def _died(self, slot: Slot, child: Child, code: int) -> None:
         """

@@ -45,6 +45,26 @@ def test_busy_slots_claim_nothing(store):
     assert Job.objects.ready().count() == 3
 
 
+def test_quiet_worker_claims_nothing_and_does_not_end(store):
+    """What it has goes on; told to work again, it claims what waited, also with a number of jobs to do."""
+    JobFactory.create_batch(3)
+    bench = Bench(concurrency=1, max_jobs=2)
+    bench.round()
+    [first] = bench.start()
+
+    bench.dispatcher.quiet = True
+    bench.finish(first)
+    bench.round()
+    assert bench.dispatcher.standing == "quiet"
+    assert (Job.objects.ready().count(), Job.objects.leased().count()) == (2, 0)
+    assert not bench.dispatcher._is_done()
+    assert bench.dispatcher._seconds_to_wait() > 0
+
+    bench.dispatcher.quiet = False
+    bench.round()
+    assert Job.objects.leased().count() == 1
+
+
 def test_short_jobs_are_claimed_ahead_in_batches(store):
     """One lease for many, once they are known to be short."""
     Job.objects.bulk_create(JobFactory.build() for _ in range(60))

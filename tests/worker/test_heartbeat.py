@@ -32,18 +32,27 @@ class Patient:
     def __init__(self) -> None:
         self.held, self.ended, self.crashes = HeldLeases(), StopRequest(), []
         self.store, self.longest_run = store_for(), 0.0
+        self.state, self.heeded = WorkerState.RUNNING, []
         self.errands, self.cancels = Errands(), Cancels([])
         self.heart = Heartbeat(
             store=self.store,
             row=lambda: WorkerFactory.build(id="w"),
             held=self.held,
-            report=lambda: Beat(WorkerState.RUNNING, memory_bytes=7, running=1, done=2, failed=3),
+            report=lambda: Beat(self.state, memory_bytes=7, running=1, done=2, failed=3),
             errands=self.errands,
             cancels=self.cancels,
+            heed=self.heed,
             longest_run=lambda: self.longest_run,
             ended=self.ended,
             on_crash=lambda: self.crashes.append(1),
         )
+
+    def heed(self, request):
+        """Do as a worker does: what is new changes its state."""
+        self.heeded.append(request)
+        is_new = request == "quiet" and self.state is WorkerState.RUNNING
+        self.state = WorkerState.QUIET if is_new else self.state
+        return is_new
 
     def hold(self, **options):
         """Claim a job and hold its lease."""
@@ -79,6 +88,17 @@ def test_beat_says_that_the_worker_lives(patient, store):
     patient.heart._beat()
     row = Worker.objects.get()
     assert (row.memory_bytes, row.running, row.done, row.failed) == (7, 1, 2, 3)
+
+
+def test_beat_hears_what_is_wanted_and_says_so_at_once(patient, store):
+    """Whoever asked sees within the same beat that it was heard."""
+    patient.heart._beat()
+    store.ask_worker("w", "quiet", by="olga")
+
+    patient.heart._beat()
+
+    assert patient.heeded == ["quiet"]
+    assert Worker.objects.get().state == "quiet"
 
 
 def test_worker_whose_name_was_taken_over_goes_on_under_its_id(patient, caplog):

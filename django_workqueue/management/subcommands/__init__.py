@@ -14,6 +14,7 @@ from .prune import Prune
 from .schedules import Schedules
 from .stats import Stats
 from .steps import ResolveStep
+from .worker import Worker
 from .workers import Workers
 
 SUBCOMMANDS: dict[str, Subcommand] = {
@@ -29,6 +30,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "resolve-step": ResolveStep(),
     "enqueue": Enqueue(),
     "workers": Workers(),
+    "worker": Worker(),
     "pause": Pause(),
     "resume": Resume(),
     "pauses": Pauses(),

@@ -8,7 +8,7 @@ from ...domain.outcomes import Retry
 from ...domain.states import PauseKind
 from ...models import Worker
 from ...store.watch import Beat, QueueCounts, QueueStats
-from .base import OTHER_QUEUE, QUEUE, ConformanceBase
+from .base import DAY, OTHER_QUEUE, QUEUE, ConformanceBase
 
 
 class StatisticsConformance(ConformanceBase):
@@ -125,6 +125,43 @@ class StatisticsConformance(ConformanceBase):
         assert not self.store.register_worker(self._worker("worker-2", name="shop"), replacing=[found[0]])
         assert self._name_holder("shop") == "worker-1"
         assert self.store.namesake("other") is None
+
+    def test_worker_is_told_at_its_beat_what_is_wanted_of_it(self) -> None:
+        """And nothing takes a stop back: it may have heard that already."""
+        beat = Beat("running", 0, 0, 0, 0)
+        self.store.register_worker(self._worker("worker-1"))
+        assert self.store.beat_worker("worker-1", beat) == "work"
+
+        assert self.store.ask_worker("worker-1", "quiet", by="olga")
+        assert self.store.beat_worker("worker-1", beat) == "quiet"
+        assert self.store.ask_worker("worker-1", "stop", by="olga")
+        assert not self.store.ask_worker("worker-1", "work", by="vera")
+        assert self.store.beat_worker("worker-1", beat) == "stop"
+
+        assert not self.store.ask_worker("worker-2", "quiet", by="olga")
+        assert self.store.beat_worker("worker-2", beat) is None
+
+    def test_quiet_worker_serves_no_queue(self) -> None:
+        """It lives, but whoever counts on it for the work that waits would wait in vain."""
+        self.store.register_worker(self._worker("worker-1"))
+        self.store.beat_worker("worker-1", Beat("quiet", 0, 0, 0, 0))
+
+        assert self.store.live_workers(timedelta(seconds=30)) == []
+
+    def test_forgotten_worker_gives_up_its_leases_at_once(self) -> None:
+        """Its jobs come back with their attempts counted, and what it still does for them is refused."""
+        self.enqueue()
+        job = self.claim_one("worker-1", lease=DAY)
+        self.store.register_worker(self._worker("worker-1"))
+        silence = timedelta(seconds=30)
+        assert not self.store.forget_worker("worker-1", silence)
+        assert self.reap() == []
+
+        self.advance(31)
+        assert self.store.forget_worker("worker-1", silence)
+        assert self.store.beat_worker("worker-1", Beat("running", 0, 0, 0, 0)) is None
+        assert [(each.job_id, each.attempts) for each in self.reap()] == [(job.id, 1)]
+        assert not self.store.forget_worker("worker-1", silence)
 
     def _name_holder(self, name: str) -> str:
         found = self.store.namesake(name)
