@@ -8,11 +8,11 @@ from django.utils.translation import gettext_lazy as _
 from ..models import FinishedJob
 from .copying import COPY, CopyingMixin
 from .filters import OutcomeFilter, QueueFilter
-from .job_columns import WHAT, WHERE
+from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .words import duration, json_of, when
 
 
-class FinishedJobAdminMixin(CopyingMixin):
+class FinishedJobAdminMixin(CopyingMixin, JobColumnsMixin):
     """Finished jobs, newest first."""
 
     came_at = "finished_at"

@@ -112,8 +112,8 @@ def _silent(store: Store) -> Iterator[Finding]:
             _("Worker %(worker)s on %(host)s, process %(pid)s, has not been heard of for %(age)s.")
             % {"worker": worker.name, "host": worker.host, "pid": worker.pid, "age": words(age)},
             _(
-                "If it was killed, nothing is lost: its jobs come back when their leases lapse, and its row goes after "
-                "a day. If the process still runs, look in its log for why it cannot reach the database."
+                "If it was killed, nothing is lost: its jobs come back when their leases lapse, or at once when you "
+                "forget it. If the process still runs, look in its log for why it cannot reach the database."
             ),
         )
 

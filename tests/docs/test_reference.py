@@ -26,7 +26,7 @@ from django_workqueue import (
 )
 from django_workqueue.domain import states
 from django_workqueue.domain.graphs import MOST_DEPTH, MOST_MEMBERS
-from django_workqueue.lifecycle import clashes, copying, dead_letters, moving, operate, pausing
+from django_workqueue.lifecycle import clashes, copying, dead_letters, moving, operate, pausing, workers
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
 from django_workqueue.testing import Attempt
@@ -272,12 +272,13 @@ def test_exit_codes_are_documented():
 def test_every_operation_is_documented():
     """The functions for people have a heading each, with the parameters that they take."""
     page = f"{REFERENCE}/operate.md"
+    parts = (operate, pausing, dead_letters, moving, copying, clashes, workers)
     internal = {"serves", "split_patterns", "matches", "pausable"}
     functions = {
         name: value
         for name, value in vars(operate).items()
         if inspect.isfunction(value)
-        and value.__module__ in {part.__name__ for part in (operate, pausing, dead_letters, moving, copying, clashes)}
+        and value.__module__ in {part.__name__ for part in parts}
         and not name.startswith("_")
     }
 

@@ -8,7 +8,7 @@ from ...domain.outcomes import Retry
 from ...domain.states import PauseKind
 from ...models import Worker
 from ...store.watch import Beat, QueueCounts, QueueStats
-from .base import DAY, OTHER_QUEUE, QUEUE, ConformanceBase
+from .base import OTHER_QUEUE, QUEUE, ConformanceBase
 
 
 class StatisticsConformance(ConformanceBase):
@@ -151,7 +151,7 @@ class StatisticsConformance(ConformanceBase):
     def test_forgotten_worker_gives_up_its_leases_at_once(self) -> None:
         """Its jobs come back with their attempts counted, and what it still does for them is refused."""
         self.enqueue()
-        job = self.claim_one("worker-1", lease=DAY)
+        job = self.claim_one("worker-1", lease=600)
         self.store.register_worker(self._worker("worker-1"))
         silence = timedelta(seconds=30)
         assert not self.store.forget_worker("worker-1", silence)
