@@ -147,7 +147,7 @@ def server_version(bin_dir: Path) -> int:
 
 class LocalPostgres:
     """
-    One server with a data folder and a socket of its own, and no TCP port.
+    One server with a data folder and a socket of its own, and no TCP port unless ``listen_addresses`` asks for it.
 
     ``settings`` are lines of ``postgresql.conf`` on top of ``THROWAWAY``. ``stop`` and ``restart`` keep data
     and socket; ``close`` removes everything, as does the end of this process.
@@ -241,7 +241,7 @@ class LocalPostgres:
         return self._base / "dist" / package.name / "pginstall" / "bin"
 
     def _configure(self) -> None:
-        lines = {**self.settings, "listen_addresses": "", "unix_socket_directories": str(self._base)}
+        lines = {"listen_addresses": "", **self.settings, "unix_socket_directories": str(self._base)}
         with (self._base / "data" / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in lines.items())
 

@@ -146,11 +146,20 @@ class Fleet:
         self._folder = folder
 
     def start(
-        self, *options: str, program: Sequence[str] = RUNWORKERS, ready: bool = True, **environment: str
+        self,
+        *options: str,
+        program: Sequence[str] = RUNWORKERS,
+        ready: bool = True,
+        inside: Sequence[str] = (),
+        **environment: str,
     ) -> Worker:
-        """Start a worker and, if it is to be ``ready``, wait for its greeting. ``environment`` is its own."""
+        """
+        Start a worker and, if it is to be ``ready``, wait for its greeting. ``environment`` is its own.
+
+        ``inside`` is the beginning of a command line that runs the rest of it in surroundings of its own.
+        """
         name = f"worker-{len(self.workers) + 1}"
-        command = [sys.executable, *program, *options]
+        command = [*inside, sys.executable, *program, *options]
         variables = {**self.environment, "FLEET_WORKER": name, **environment}
         worker = Worker(name, command, variables, self._folder / f"{name}.log")
         self.workers.append(worker)
