@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from .errors import BenchmarkError
 from .figures import Figure, Trial
-from .measures import backlog, cost, drain, enqueue, history, latency, snapshot, sqlite, tenants
+from .measures import backlog, cost, drain, enqueue, history, latency, screens, snapshot, sqlite, tenants
 
-FAMILIES = (drain, enqueue, latency, backlog, tenants, snapshot, history, cost, sqlite)
+FAMILIES = (drain, enqueue, latency, backlog, tenants, snapshot, history, cost, screens, sqlite)
 TRIALS: tuple[Trial, ...] = tuple(trial for family in FAMILIES for trial in family.TRIALS)
 FIGURES: tuple[Figure, ...] = tuple(figure for family in FAMILIES for figure in family.FIGURES)
 

@@ -9,7 +9,9 @@ without having been read.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.apps import apps
@@ -72,25 +74,34 @@ class Rows:
         self._insert(database, FinishedJob, _FINISHED)
 
     def _insert(self, database: Database, model: type[Model], expressions: dict[str, str]) -> None:
-        values = _defaults(model, set(expressions))
-        columns = [*expressions, *values]
-        statement = sql.SQL(
-            "INSERT INTO {} ({}) SELECT {} FROM generate_series(%(first)s::int, %(last)s::int) i"
-        ).format(
-            sql.Identifier(model._meta.db_table),
-            sql.SQL(", ").join(map(sql.Identifier, columns)),
-            sql.SQL(f"{', '.join(expressions.values())}, ") + sql.SQL(", ").join(map(sql.Literal, values.values())),
-        )
-        last = self.first + self.count - 1
         parameters = {"queue": QUEUE, "task": self.task, "tenants": self.tenants, "begun_ms": self.begun_ms}
-        database.execute(statement, {**parameters, "first": self.first, "last": last})
+        insert(database, model, expressions, self.first, self.first + self.count - 1, parameters)
+
+
+def insert(
+    database: Database,
+    model: type[Model],
+    expressions: Mapping[str, str],
+    first: int,
+    last: int,
+    parameters: Mapping[str, Any] | None = None,
+) -> None:
+    """Let the server store a row for each number ``i``: what ``expressions`` say, the model's defaults elsewhere."""
+    values = _defaults(model, set(expressions))
+    chosen = [*map(sql.SQL, expressions.values()), *map(sql.Literal, values.values())]
+    statement = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM generate_series(%(first)s::int, %(last)s::int) i").format(
+        sql.Identifier(model._meta.db_table),
+        sql.SQL(", ").join(map(sql.Identifier, [*expressions, *values])),
+        sql.SQL(", ").join(chosen),
+    )
+    database.execute(statement, {**(parameters or {}), "first": first, "last": last})
 
 
 def _defaults(model: type[Model], given: set[str]) -> dict[str, object]:
     """Return what the model itself would store in the other columns; those that stay NULL are left out."""
     values = {}
     for each in model._meta.local_concrete_fields:
-        if each.attname not in given and not each.generated:
+        if each.attname not in given and not each.generated and not each.has_db_default():
             value = each.get_default()
             values[each.attname] = str(value) if isinstance(value, str) else value
     return {name: value for name, value in values.items() if value is not None}
