@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..lifecycle.keyset import Keyset
 from .changelist import BoundedChangeList
+from .looking import LookingMixin
 from .search import Reach
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Fieldset = tuple[Any, Any]
 """A heading, which may be None, and its options."""
 
 
-class ReadOnlyMixin(Mixin):
+class ReadOnlyMixin(LookingMixin, Mixin):
     """
     A screen that only looks. Reading locks and writes nothing.
 

@@ -47,6 +47,10 @@ class DeadGroupsMixin(MatchingMixin):
         return [path("groups/", self.admin_site.admin_view(self.groups_view), name=name), *super().get_urls()]
 
     def groups_view(self, request: HttpRequest) -> HttpResponse:
+        """Show one page of groups, or say that it would take too long."""
+        return self.looked_at(request, lambda: self._groups_page(request))
+
+    def _groups_page(self, request: HttpRequest) -> HttpResponse:
         """Show one page of groups, those that grew last first."""
         if not self.has_view_permission(request):
             raise PermissionDenied

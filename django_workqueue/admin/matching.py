@@ -44,7 +44,7 @@ class MatchingMixin(OperatingMixin):
 
     def _matching_url(self, operation: Operation) -> URLPattern:
         def view(request: HttpRequest) -> HttpResponse:
-            return self._matching_page(request, operation)
+            return self.looked_at(request, lambda: self._matching_page(request, operation))
 
         name = f"{self.opts.app_label}_{self.opts.model_name}_all_{operation.name}"
         return path(f"all/{operation.name}/", self.admin_site.admin_view(view), name=name)

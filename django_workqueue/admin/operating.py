@@ -118,7 +118,7 @@ class OperatingMixin(ReadOnlyMixin):
 
     def _url_of(self, operation: Operation) -> URLPattern:
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
-            return self._page_of(request, object_id, operation)
+            return self.looked_at(request, lambda: self._page_of(request, object_id, operation))
 
         name = f"{self.opts.app_label}_{self.opts.model_name}_{operation.name}"
         return path(f"<path:object_id>/{operation.name}/", self.admin_site.admin_view(view), name=name)

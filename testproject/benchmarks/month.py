@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from django.db.models import Model
 
@@ -33,6 +32,7 @@ from .database import Database
 from .rows import insert
 
 QUEUES, TASKS, TENANTS, WORKERS = 20, 20, 500, 12
+LEASES, LEASED = 120, 240
 RARE = 3
 """Rows of the queue and the task that have hardly any; they are the oldest."""
 STEP = "interval '2.5 seconds'"
@@ -50,7 +50,7 @@ _QUEUE = f"CASE WHEN i <= {RARE} THEN 'rare' WHEN i %% 5 > 0 THEN 'default' ELSE
 _TASK = f"CASE WHEN i <= {RARE} THEN 'shop.rare.once' ELSE 'shop.tasks.job_' || i * 7 %% {TASKS} END"
 _JOB = {
     "queue": _QUEUE,
-    "tenant": f"'tenant-' || i * 11 %% {TENANTS}",
+    "tenant": f"CASE WHEN i %% 8 = 7 THEN 'large' ELSE 'tenant-' || i * 11 %% {TENANTS} END",
     "task": _TASK,
     "args": "'[' || i || ', \"an argument of some length\"]'",
     "kwargs": "'{\"order_id\": ' || i || ', \"user\": \"user-' || i %% 997 || '\"}'",
@@ -59,18 +59,19 @@ _JOB = {
     "enqueued_at": _AGO,
 }
 _ENDED = {**_JOB, "dedupe_key": "CASE WHEN i %% 20 = 0 THEN 'key-' || i END", "attempts": "1 + (i %% 5)::int"}
-_ERROR = "'shop.errors.Error' || i * 13 %% %(groups)s || ': order ' || i || ' was refused'"
-# The first of all are leased, as the oldest jobs are; then twenty sorts in turn.
+_GROUP = "CASE WHEN i %% 8 = 3 THEN 1 ELSE i * 13 %% %(groups)s END"
+_ERROR = f"'shop.errors.Error' || {_GROUP} || ': order ' || i || ' was refused'"
+# The first of all are leased, as the oldest jobs are; then all sorts in turn.
 _STATE = (
-    "CASE WHEN i <= %(leased)s THEN 'leased' WHEN i %% 50 = 7 THEN 'blocked' WHEN i %% 50 = 9 THEN 'parked'"
-    " WHEN i %% 4 = 2 THEN 'scheduled' ELSE 'ready' END"
+    "CASE WHEN i <= %(leased)s THEN 'leased' WHEN i %% 8 = 1 THEN 'blocked' WHEN i %% 8 = 2 THEN 'parked'"
+    " WHEN i %% 8 = 4 THEN 'scheduled' ELSE 'ready' END"
 )
 LIVE = {
     **_JOB,
     "id": LIVE_ID,
     "dedupe_key": "CASE WHEN i %% 20 = 0 THEN 'key-' || i END",
-    "concurrency_key": "CASE WHEN i > %(leased)s AND i %% 50 = 7 THEN 'key-' || i %% 90 END",
-    "concurrency_limit": "CASE WHEN i > %(leased)s AND i %% 50 = 7 THEN 1 END",
+    "concurrency_key": "CASE WHEN i > %(leased)s AND i %% 8 = 1 THEN 'key-' || i %% 90 END",
+    "concurrency_limit": "CASE WHEN i > %(leased)s AND i %% 8 = 1 THEN 1 END",
     "state": _STATE,
     "ready_at": f"CASE WHEN ({_STATE}) = 'scheduled' THEN statement_timestamp() + i * {STEP} ELSE {_AGO} END",
     "attempts": f"CASE WHEN ({_STATE}) = 'leased' THEN 1 ELSE 0 END",
@@ -80,7 +81,7 @@ LIVE = {
 DONE = {
     **_ENDED,
     "id": DONE_ID,
-    "outcome": "CASE WHEN i %% 50 = 0 OR i <= 3 THEN 'cancelled' ELSE 'succeeded' END",
+    "outcome": "CASE WHEN i %% 8 = 0 THEN 'cancelled' ELSE 'succeeded' END",
     "result": "'{\"total\": ' || i || '}'",
     "worker": f"'worker-' || i %% {WORKERS}",
     "started_at": f"{_AGO} + interval '1 second'",
@@ -91,7 +92,7 @@ DEAD = {
     **_ENDED,
     "id": DEAD_ID,
     "reason": "CASE WHEN i %% 7 = 0 THEN 'rejected' WHEN i <= 3 THEN 'undecodable' ELSE 'exhausted' END",
-    "fingerprint": "md5((i * 13 %% %(groups)s)::text)",
+    "fingerprint": f"md5(({_GROUP})::text)",
     "last_error": _ERROR,
     "died_at": f"{_AGO} + interval '1 minute'",
     "acknowledged_at": f"CASE WHEN i %% 3 = 0 THEN {_AGO} + interval '2 minutes' END",
@@ -206,7 +207,7 @@ class Month:
         yield Worker, WORKER, WORKERS
         yield Pause, PAUSE, 3
         yield Schedule, SCHEDULE, 100
-        yield Lease, LEASE, self.leases
+        yield Lease, LEASE, LEASES
         yield Job, LIVE, self.live
         yield FinishedJob, DONE, self.finished
         yield DeadLetter, DEAD, self.dead
@@ -216,28 +217,16 @@ class Month:
         yield Workflow, FLOW, self.workflows
         yield WorkflowMember, MEMBER, _MEMBERS * self.workflows
 
-    @property
-    def leases(self) -> int:
-        """What a fleet of some hundred slots holds, and no more than a small backlog allows."""
-        return min(250, max(1, self.live // 20))
-
     def times(self, scale: float) -> Month:
         """Return the same with so many times the rows, and no fewer than a list has on a page or two."""
         return Month(**{name: max(250, round(count * scale)) for name, count in asdict(self).items()})
 
     def fill(self, database: Database) -> None:
         """Store all rows in empty tables."""
-        counts: dict[str, Any] = {
-            "leases": self.leases,
-            "leased": 2 * self.leases,
-            "groups": self.groups,
-            "members": _MEMBERS,
-        }
+        counts = {"leases": LEASES, "leased": LEASED, "groups": self.groups, "members": _MEMBERS}
         for model, columns, rows in self.tables():
-            insert(database, model, columns, 1, rows, counts)
+            insert(database, model, columns, rows, **counts)
 
 
 THOUSAND = Month(live=1000, finished=1000, dead=1000, groups=300, minutes=1000, workflows=1000)
-FULL = Month(
-    live=1_000_000, finished=5_000_000, dead=50_000, groups=500, minutes=40 * 60 * 24 * 30, workflows=20_000
-)
+FULL = Month(live=1_000_000, finished=5_000_000, dead=50_000, groups=500, minutes=40 * 60 * 24 * 30, workflows=20_000)

@@ -75,18 +75,23 @@ class Rows:
 
     def _insert(self, database: Database, model: type[Model], expressions: dict[str, str]) -> None:
         parameters = {"queue": QUEUE, "task": self.task, "tenants": self.tenants, "begun_ms": self.begun_ms}
-        insert(database, model, expressions, self.first, self.first + self.count - 1, parameters)
+        insert(database, model, expressions, self.first + self.count - 1, first=self.first, **parameters)
 
 
 def insert(
     database: Database,
     model: type[Model],
     expressions: Mapping[str, str],
-    first: int,
     last: int,
-    parameters: Mapping[str, Any] | None = None,
+    *,
+    first: int = 1,
+    **parameters: Any,
 ) -> None:
-    """Let the server store a row for each number ``i``: what ``expressions`` say, the model's defaults elsewhere."""
+    """
+    Let the server store a row for each number ``i`` from ``first`` to ``last``.
+
+    It has what ``expressions`` say, in which ``parameters`` may be named, and the model's defaults elsewhere.
+    """
     values = _defaults(model, set(expressions))
     chosen = [*map(sql.SQL, expressions.values()), *map(sql.Literal, values.values())]
     statement = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM generate_series(%(first)s::int, %(last)s::int) i").format(
@@ -94,7 +99,7 @@ def insert(
         sql.SQL(", ").join(map(sql.Identifier, [*expressions, *values])),
         sql.SQL(", ").join(chosen),
     )
-    database.execute(statement, {**(parameters or {}), "first": first, "last": last})
+    database.execute(statement, {**parameters, "first": first, "last": last})
 
 
 def _defaults(model: type[Model], given: set[str]) -> dict[str, object]:

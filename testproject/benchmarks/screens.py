@@ -12,13 +12,14 @@ from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import quote
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from django_workqueue.admin.base import ReadOnlyMixin
 from django_workqueue.admin.changelist import AFTER
 from django_workqueue.lifecycle.figures import RANGES
 
@@ -34,10 +35,11 @@ SOUGHT: dict[str, tuple[Any, ...]] = {
     "key": ("key-20", "nothing"),
     "queue": ("default", "rare", "nothing"),
     "task": ("shop.tasks.job_1", "shop.rare", "shop.nothing"),
-    "tenant": ("tenant-7", "nobody"),
+    "tenant": ("large", "tenant-7", "nobody"),
     "lease": (1, 999_999_999),
 }
 GROUPS = ("c4ca4238a0b923820dcc509a6f75849b", "nothing")
+MOST_CHOICES = 6
 #: Conditions that no single index serves together.
 TOGETHER = {
     "job": ("state=scheduled&queue=rare", "state=ready&queue=rare&q=tenant:nobody", "queue=rare&q=task:shop.nothing"),
@@ -45,7 +47,7 @@ TOGETHER = {
 }
 COMMANDS: dict[str, tuple[str, ...]] = {
     "stats": ("stats",),
-    "health": ("health", "--max-age", "999d", "--max-backlog", "999999", "--max-dead", "50000"),
+    "health": ("health", "--max-age", "999d", "--max-backlog", "10000", "--max-dead", "50000"),
     "jobs": ("jobs",),
     "jobs_of_rare_queue": ("jobs", "--queue", "rare"),
     "jobs_leased": ("jobs", "--state", "leased"),
@@ -68,31 +70,29 @@ def pages(client: Client) -> Iterator[tuple[str, Requests]]:
         yield from Screen(screen, client).pages()
     yield from _of_the_floor(client)
     for name, arguments in COMMANDS.items():
-        yield f"command.{name}", lambda arguments=arguments: [_command(arguments)]
+        yield f"command.{name}", _telling(arguments)
 
 
 def screens() -> list[Any]:
     """Return the admin's classes for the queue's tables."""
-    return [each for _, each in sorted(admin.site._registry.items(), key=_model_name) if isinstance(each, ReadOnlyMixin)]
-
-
-def _model_name(item: tuple[type[Any], Any]) -> str:
-    return str(item[0]._meta.model_name)
+    models = apps.get_app_config("django_workqueue").get_models()
+    names = sorted((str(each._meta.model_name), each) for each in models if admin.site.is_registered(each))
+    return [admin.site.get_model_admin(each) for _, each in names]
 
 
 def _of_the_floor(client: Client) -> Iterator[tuple[str, Requests]]:
     overview, statistics = (_address("queue", name) for name in ("overview", "statistics"))
-    yield "queue.overview", lambda: [_get(client, overview)]
+    yield "queue.overview", _getting(client, overview)
     for period in RANGES:
-        yield f"queue.statistics_{period}", lambda period=period: [_get(client, f"{statistics}?range={period}")]
+        yield f"queue.statistics_{period}", _getting(client, f"{statistics}?range={period}")
     narrow = f"{statistics}?{urlencode({'range': '24h', 'queue': 'default', 'task': 'shop.tasks.job_1'})}"
-    yield "queue.statistics_of_task", lambda: [_get(client, narrow)]
+    yield "queue.statistics_of_task", _getting(client, narrow)
     groups = _address("deadletter", "groups")
-    yield "deadletter.groups", lambda: [_get(client, groups)]
-    yield "deadletter.last_groups", lambda: [_get(client, f"{groups}?page=9")]
+    yield "deadletter.groups", _getting(client, groups)
+    yield "deadletter.last_groups", _getting(client, f"{groups}?page=5")
     group = f"{_address('deadletter', 'all_requeue')}?{urlencode({'fingerprint': GROUPS[0]})}"
-    yield "deadletter.requeue_group", lambda: [_get(client, group)]
-    yield "metrics.json", lambda: [_get(client, reverse("django_workqueue:metrics_json"))]
+    yield "deadletter.requeue_group", _getting(client, group)
+    yield "metrics.json", _getting(client, reverse("django_workqueue:metrics_json"))
 
 
 class Screen:
@@ -109,7 +109,7 @@ class Screen:
         places: dict[str, Requests] = {
             "list": lambda: [self._get()],
             "middle": lambda: [self._behind(0.5)],
-            "last": lambda: [self._behind(0.99)],
+            "last": lambda: [self._behind(1.0)],
             **{f"by_{name}": self._filtering(name) for name in self._filters()},
             **{f"find_{word}": self._finding(word) for word in self._words()},
             "page": lambda: [_get(self._client, self._row("change", share)) for share in (0.0, 0.99)],
@@ -146,11 +146,13 @@ class Screen:
 
     def _filtering(self, name: str) -> Requests:
         def requests() -> list[Request]:
-            shown = self._client.get(self._list).context_data["cl"]
+            response: Any = self._client.get(self._list)
+            shown = response.context_data["cl"]
             specs = (each for each in shown.filter_specs if getattr(each, "parameter_name", "") == name)
             # A filter that the list does not offer by itself is that of a group.
             choices = [value for spec in specs for value, _ in spec.lookup_choices] or GROUPS
-            return [self._get(urlencode({name: value})) for value in choices]
+            step = -(-len(choices) // MOST_CHOICES)
+            return [self._get(urlencode({name: value})) for value in choices[::step]]
 
         return requests
 
@@ -158,7 +160,8 @@ class Screen:
         def requests() -> list[Request]:
             sought = SOUGHT.get(word, ("nothing",))
             own = (self._place(0.5).pk,) if word == "id" else ()
-            return [self._get(urlencode({"q": f"{word}:{value}" if word != "text" else value})) for value in own + sought]
+            prefix = "" if word == "text" else f"{word}:"
+            return [self._get(urlencode({"q": f"{prefix}{value}"})) for value in own + sought]
 
         return requests
 
@@ -188,11 +191,12 @@ class Screen:
         return self._get(urlencode({AFTER: text}))
 
     def _row(self, name: str, share: float) -> str:
-        return _address(self._name, name, admin.utils.quote(self._place(share).pk))
+        return _address(self._name, name, quote(self._place(share).pk))
 
     def _place(self, share: float) -> Any:
         rows = self._rows()
-        place = int((rows.count() - 1) * share)
+        # Of the last page, which is a full one where there are so many rows.
+        place = int(max(0, rows.count() - 1 - self._screen.list_per_page) * share)
         return rows[place : place + 1].get()
 
     def _rows(self) -> Any:
@@ -218,5 +222,12 @@ def _checked(response: Any, address: str) -> None:
         raise BenchmarkError(f"{address} answered {response.status_code}{', too slow' * ('too_slow' in shown)}.")
 
 
-def _command(arguments: Sequence[str]) -> Request:
-    return lambda: call_command("workqueue", *arguments, stdout=StringIO(), stderr=StringIO())
+def _getting(client: Client, address: str) -> Requests:
+    return lambda: [_get(client, address)]
+
+
+def _telling(arguments: Sequence[str]) -> Requests:
+    def tell() -> None:
+        call_command("workqueue", *arguments, stdout=StringIO(), stderr=StringIO())
+
+    return lambda: [tell]

@@ -49,6 +49,12 @@ def told(response):
     return [str(message) for message in get_messages(response.wsgi_request)]
 
 
+def statements(captured):
+    """Return what was asked of the tables: without the frame that a page is read in, a transaction and its settings."""
+    frame = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT", "SET LOCAL", "BEGIN", "ROLLBACK")
+    return [query["sql"] for query in captured if not query["sql"].startswith(frame)]
+
+
 class Elements(HTMLParser):
     """The elements of a page, as a browser would find them: each with its attributes."""
 

@@ -21,6 +21,7 @@ from ..rows import own_tables
 from ..screens import names
 
 RATIO, STATEMENTS = 1.5, 15
+REPEAT = 3
 KINDS = ("thousand", "stale", "fresh")
 #: Looks at one another through a dozen windows: more statements, however many rows there are.
 OF_MANY_PARTS = ("queue.overview", "metrics.json", "command.stats")
@@ -28,7 +29,8 @@ OF_MANY_PARTS = ("queue.overview", "metrics.json", "command.stats")
 
 def look(bench: Bench) -> Readings:
     """Fill, and ask for every page: with few rows, with all and no idea of them, and with all that is known."""
-    database, readings = bench.database, {}
+    database = bench.database
+    readings: dict[str, float] = {}
     with left_alone(database):
         THOUSAND.fill(database)
         database.tidy(*own_tables())
@@ -64,7 +66,7 @@ def forget(database: Database) -> None:
 
 
 def _seen(bench: Bench, kind: str) -> dict[str, float]:
-    seen = ask(bench.environment, "screens")
+    seen = ask(bench.environment, "screens", "--repeat", str(bench.sized(REPEAT, least=1)))
     return {
         **{f"screens.{name}.{kind}": milliseconds for name, (milliseconds, _) in seen.items()},
         **({f"screens.{name}.statements": count for name, (_, count) in seen.items()} if kind == "fresh" else {}),
