@@ -41,6 +41,8 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     """The order of the list, newest first."""
     windowed: ClassVar[bool] = False
     """Whether the table may be too large for a filter without an index to look through all of it."""
+    refreshes: ClassVar[bool] = False
+    """Whether the page of a row may read itself again: it shows what changes by itself, and is not edited."""
     empty_text: ClassVar[Any] = _("There is nothing here yet.")
     """What the list says when nothing is in it, and what to do about it."""
 

@@ -24,6 +24,7 @@ from .words import age, read_at, when
 class JobAdminMixin(MatchingMixin, JobColumnsMixin):
     """Live jobs, newest first. What may be done to them asks before it acts, and acts on POST alone."""
 
+    refreshes = True
     actions = ("run_now", "move", "cancel", "force_cancel")
     operations = (RUN_NOW, MOVE, CANCEL, FORCE_CANCEL)
     list_display = ("task", "state", "timing", "shown_progress", "queue", "tenant", "tries", "enqueued")

@@ -17,6 +17,7 @@ from .words import read_at, when
 class LeaseAdminMixin(HoldingMixin):
     """Leases, newest first."""
 
+    refreshes = True
     held_by = "lease"
     keyset = Keyset(("-id",))
     list_display = ("id", "worker", "queue", "standing", "expires", "renewed", "acquired", "held_jobs")

@@ -27,6 +27,7 @@ class WorkerAdminMixin(OperatingMixin, HoldingMixin):
 
     actions = ("quiet", "resume", "stop", "forget")
     operations = (QUIET, RESUME, STOP, FORGET)
+    refreshes = True
     held_by = "lease__worker"
     keyset = Keyset(("-started_at", "-id"))
     list_display = (

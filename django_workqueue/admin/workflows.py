@@ -77,6 +77,7 @@ class WorkflowAdminMixin(ReadOnlyMixin):
     """Workflows, newest first. Cancelling cannot be taken back, so it asks first."""
 
     actions = ("cancel",)
+    refreshes = True
     # Ids ascend with time, so the primary key is the order of arrival.
     keyset = Keyset(("-id",))
     windowed = True

@@ -30,7 +30,6 @@ def chromium() -> Iterator[Any]:
         pytest.skip(REMEDY)
     with pytest.MonkeyPatch.context() as patch, sync_api.sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        sync_api.expect.set_options(timeout=PATIENCE_MS)
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
@@ -88,3 +87,12 @@ def open_browser(
 def page(open_browser: Callable[..., Any]) -> Any:
     """Return a page of a browser as most people have it."""
     return open_browser()
+
+
+@pytest.fixture
+def expect(chromium: Any) -> Any:
+    """Return Playwright's assertions, which wait. Imported where there is a browser: it may not be installed."""
+    from playwright.sync_api import expect  # noqa: PLC0415 - see above
+
+    expect.set_options(timeout=PATIENCE_MS)
+    return expect
