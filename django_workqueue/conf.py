@@ -74,6 +74,8 @@ class Settings:
     """Dotted paths of functions that return a context manager for each run."""
     schedules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schedules by name, each as it is written: one that cannot be used must not keep the others from firing."""
+    mask: tuple[str, ...] = ()
+    """Names of arguments whose values are not shown, or patterns of names; without case."""
     bounds_depth: bool = False
     """Whether any queue bounds what may wait in it. Follows from ``policy`` and ``queues``."""
     metrics_token: str | None = field(default=None, repr=False)
@@ -202,6 +204,12 @@ def _paths(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name.strip() for name in value):
+        raise ValueError("must be a list of names, which may be patterns such as '*token*'")
+    return tuple(name.strip().casefold() for name in value)
+
+
 def _entries(value: Any) -> dict[str, Mapping[str, Any]]:
     if not isinstance(value, Mapping) or not all(isinstance(entry, Mapping) for entry in value.values()):
         raise ValueError("must map names to dicts")
@@ -240,11 +248,12 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "ENQUEUE_HOOKS": ("enqueue_hooks", _paths),
     "RUN_HOOKS": ("run_hooks", _paths),
     "SCHEDULES": ("schedules", _entries),
+    "MASK": ("mask", _patterns),
     "METRICS_TOKEN": ("metrics_token", _token),
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),
 }
-SECRETS = {"METRICS_TOKEN"}
+SECRETS = {"METRICS_TOKEN", "SCHEDULES"}
 """Keys whose values no message quotes."""
 QUEUE_KEYS = POLICY_KEYS.keys() | BACKOFF_KEYS.keys() | LIMIT_KEYS.keys()
 ALL_KEYS = QUEUE_KEYS | APP_KEYS.keys() | {"QUEUES"}

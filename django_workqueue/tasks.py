@@ -182,7 +182,7 @@ def _call(call: Any) -> Call:
     if isinstance(call, Mapping):
         return Call(kwargs=call)
     raise InvalidJobError(
-        f"{call!r} is not a call. Pass a tuple of arguments, a mapping of keyword arguments or a Call."
+        f"A call is of type {type(call).__name__}. Pass a tuple of arguments, a mapping of keyword arguments or a Call."
     )
 
 

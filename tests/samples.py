@@ -244,3 +244,9 @@ def _raise_after(name):
 @task(dedupe_key="mine", dedupe_until="start", dedupe_ttl=60)
 def keyed_for_a_while():
     """Do nothing; its key is free while it runs, and after a minute."""
+
+
+@task
+def sign_in(user, token, *codes, profile=None, **extra):
+    """Take what nobody is to see, in every way in which a task can be given it."""
+    return {"user": user, "token": token, "codes": codes, "profile": profile, **extra}

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from ..lifecycle.dead_groups import COUNTED, DeadGroup, GroupPage, dead_groups
 from .changelist import CappedCount
 from .matching import MatchingMixin
+from .revealing import veil_of
 from .words import age, bounded, line
 
 MOST_PAGES = 40
@@ -75,7 +76,7 @@ class DeadGroupsMixin(MatchingMixin):
         return GroupRow(
             task=group.task,
             error=line(group.error),
-            sample=bounded(group.sample.last_error),
+            sample=bounded(veil_of(group.sample).text(group.sample.last_error)),
             size=group.size if group.size <= COUNTED else CappedCount(COUNTED),
             first=age(group.first_died_at, page.read_at),
             last=age(group.last_died_at, page.read_at),

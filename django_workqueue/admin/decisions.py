@@ -13,6 +13,7 @@ from ..exceptions import WorkQueueError
 from ..lifecycle import operate
 from .operations import Operation, Options
 from .options import AmendForm, NoteForm, ReasonForm, RequeueForm, stored_json
+from .revealing import veil_of
 
 
 def _gone(job_id: UUID) -> str:
@@ -78,7 +79,8 @@ AMEND = Operation(
     title=gettext_lazy("Requeue with other arguments"),
     explanation=gettext_lazy(
         "The job comes back under its own id with the arguments below; those that it had are not kept. They are "
-        "checked as at an enqueue. Keys that were made of the old arguments stay as they are."
+        "checked as at an enqueue. Keys that were made of the old arguments stay as they are. Where [masked] stands, "
+        "the value stays as it was."
     ),
     button=gettext_lazy("Yes, requeue"),
     done=REQUEUED,
@@ -86,7 +88,7 @@ AMEND = Operation(
     log_flag=CHANGE,
     log_text=gettext_lazy("Requeued with other arguments."),
     form=AmendForm,
-    initial=lambda letter: {"args": stored_json(letter.args), "kwargs": stored_json(letter.kwargs)},
+    initial=lambda letter: {name: stored_json(veil_of(letter).columns[name]) for name in ("args", "kwargs")},
     single=True,
 )
 DISCARD = Operation(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..domain.masking import Veil
 from ..models import Failure
 from ..models.base import JobColumns
+from .revealing import veil_of
 from .words import age, bounded, duration, read_at
 
 SHOWN = 100
@@ -19,6 +21,7 @@ class Attempt:
 
     failure: Failure
     now: datetime
+    veil: Veil
 
     @property
     def failed(self) -> str:
@@ -38,12 +41,12 @@ class Attempt:
     @property
     def message(self) -> str:
         """What the exception said, cut where it is very long."""
-        return bounded(self.failure.message)
+        return bounded(self.veil.text(self.failure.message))
 
     @property
     def traceback(self) -> str:
         """The traceback. Its end says what went wrong, so that is what stays of a long one."""
-        return bounded(self.failure.traceback, keep_end=True)
+        return bounded(self.veil.text(self.failure.traceback), keep_end=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +61,5 @@ class History:
         """Read the history of ``job``, wherever it is now, by one statement."""
         rows = Failure.objects.using(database).filter(job_id=job.pk).order_by("-id")[: SHOWN + 1]
         newest = list(rows)
-        now = read_at(job)
-        return cls([Attempt(row, now) for row in reversed(newest[:SHOWN])], cut=len(newest) > SHOWN)
+        now, veil = read_at(job), veil_of(job)
+        return cls([Attempt(row, now, veil) for row in reversed(newest[:SHOWN])], cut=len(newest) > SHOWN)

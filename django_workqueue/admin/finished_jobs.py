@@ -9,7 +9,8 @@ from ..models import FinishedJob
 from .copying import COPY, CopyingMixin
 from .filters import OutcomeFilter, QueueFilter
 from .job_columns import WHAT, WHERE, JobColumnsMixin
-from .words import duration, json_of, when
+from .revealing import json_of
+from .words import duration, when
 
 
 class FinishedJobAdminMixin(CopyingMixin, JobColumnsMixin):

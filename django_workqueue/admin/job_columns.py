@@ -18,11 +18,12 @@ from ..domain.steps import idempotency_key
 from ..lifecycle.keyset import Keyset
 from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
-from .base import Fieldset, ReadOnlyMixin
+from .base import Fieldset
 from .failures import History
+from .revealing import RevealingMixin, json_of, veil_of
 from .search import JOB_WORDS, Reach, Search
 from .steps import steps_of
-from .words import json_of, line, text_of, when
+from .words import line, preformatted, when
 
 PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
 """The tables that a job may be in, one at a time."""
@@ -34,7 +35,7 @@ WHERE: Fieldset = (
 )
 
 
-class JobColumnsMixin(ReadOnlyMixin):
+class JobColumnsMixin(RevealingMixin):
     """A screen over one of the tables that hold jobs."""
 
     # Ids ascend with time, so the primary key is the order of arrival.
@@ -54,7 +55,6 @@ class JobColumnsMixin(ReadOnlyMixin):
     shown_args = json_of("args", gettext_lazy("arguments"))
     shown_kwargs = json_of("kwargs", gettext_lazy("keyword arguments"))
     shown_metadata = json_of("metadata", gettext_lazy("metadata"))
-    shown_last_error = text_of("last_error", gettext_lazy("last error"))
 
     @admin.display(description=gettext_lazy("idempotency key"))
     def shown_key(self, row: JobColumns) -> str:
@@ -77,7 +77,12 @@ class JobColumnsMixin(ReadOnlyMixin):
     @admin.display(description=gettext_lazy("last error"))
     def error_line(self, row: JobColumns) -> str:
         """Show the beginning of the last error."""
-        return line(row.last_error)
+        return line(veil_of(row).text(row.last_error))
+
+    @admin.display(description=gettext_lazy("last error"))
+    def shown_last_error(self, row: JobColumns) -> str:
+        """Show the last error with its lines."""
+        return preformatted(veil_of(row).text(row.last_error))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """Return every name of the layout."""
@@ -98,6 +103,7 @@ class JobColumnsMixin(ReadOnlyMixin):
         return super().page_context(request, obj) | {
             "steps": steps_of(obj, self.database),
             "history": History.of(obj, self.database),
+            "reveal": self.reveal_address(request, obj),
             "subtitle": obj.task,
         }
 

@@ -17,6 +17,7 @@ from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .matching import MatchingMixin
 from .operations import CANCEL, FORCE_CANCEL
 from .rescheduling import MOVE, RUN_NOW
+from .revealing import veil_of
 from .search import LIVE_WORDS
 from .words import age, read_at, when
 
@@ -79,9 +80,10 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
         progress = None if row.progress is None else Progress.decode(row.progress)
         if progress is None:
             return "-"
+        told = veil_of(row).text(str(progress))
         if progress.percent is None:
-            return str(progress)
-        return format_html('<progress max="100" value="{}"></progress> {}', progress.percent, progress)
+            return told
+        return format_html('<progress max="100" value="{}"></progress> {}', progress.percent, told)
 
     @admin.display(description=_("ready"))
     def timing(self, row: Job) -> str:

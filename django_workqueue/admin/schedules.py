@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from itertools import chain
@@ -17,14 +18,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ..conf import get_settings
+from ..domain import masking
 from ..domain.encoding import decode
 from ..domain.states import OffReason, Origin
-from ..exceptions import TaskNotRegisteredError, WorkQueueError
+from ..exceptions import InvalidJobError, TaskNotRegisteredError, WorkQueueError
 from ..lifecycle import reschedule
 from ..lifecycle.keyset import Keyset
 from ..models import Schedule
 from ..store import store_for
 from .base import Fieldset, ReadOnlyMixin
+from .revealing import json_of
 from .words import bounded, read_at, when
 
 TEXT_ROWS = {"rows": 2}
@@ -54,6 +57,11 @@ class ScheduleForm(ModelForm):
             "ends_at": gettext_lazy("Nothing fires after it."),
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is not None:
+            self.initial.update(masking.Veil.of(self.instance).columns)
+
     def clean_args(self) -> str:
         """Refuse what is no JSON list."""
         return self._json("args", list)
@@ -65,6 +73,20 @@ class ScheduleForm(ModelForm):
     def clean_zone(self) -> str:
         """Write the project's zone down where none is given: a schedule must not move when that setting does."""
         return self.cleaned_data["zone"] or settings.TIME_ZONE
+
+    def clean(self) -> dict[str, Any]:
+        """Put back what was masked and is left as it is. Another task is given nothing but what is typed for it."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if not {"task", "args", "kwargs"} <= given.keys():
+            return given
+        row = self.instance if given["task"] == self.instance.task else Schedule(task=given["task"])
+        try:
+            restored = masking.unmasked(row, decode(given["args"], list), decode(given["kwargs"], dict))
+        except InvalidJobError as error:
+            self.add_error(None, str(error))
+            return given
+        texts = zip(("args", "kwargs"), map(json.dumps, restored), strict=True)
+        return given | {name: text for name, text in texts if masking.MASKED in given[name]}
 
     def validate_unique(self) -> None:
         """Refuse a name that is taken, in the queue's own database."""
@@ -107,15 +129,19 @@ class ScheduleAdminMixin(ReadOnlyMixin):
     empty_text = gettext_lazy("There is no schedule. Add one here, or declare one in code by schedule= on a task.")
     readonly_fields = ("standing", "next", "last", "upcoming", "shown_fault", "origin")
 
+    shown_args = json_of("args", gettext_lazy("arguments"))
+    shown_kwargs = json_of("kwargs", gettext_lazy("keyword arguments"))
     next = when("next_at", gettext_lazy("next"))
     last = when("last_at", gettext_lazy("last"))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[Fieldset]:
         """Return what can be said of a schedule, and how it stands where there is one."""
         standing: list[Fieldset] = [(None, {"fields": self.readonly_fields})] if obj else []
+        is_edited = obj is None or self.has_change_permission(request, obj)
+        arguments = ("args", "kwargs") if is_edited else ("shown_args", "shown_kwargs")
         return [
             *standing,
-            (_("What"), {"fields": ("name", "task", "args", "kwargs")}),
+            (_("What"), {"fields": ("name", "task", *arguments)}),
             (_("When"), {"fields": ("cron", "interval", "zone", "starts_at", "ends_at", "enabled")}),
             (_("How"), {"fields": ("catch_up", "overlap")}),
             (_("Where"), {"fields": ("queue", "tenant", "priority")}),

@@ -130,13 +130,3 @@ def text_of(column: str, description: Any) -> Column:
         return preformatted(getattr(row, column))
 
     return show
-
-
-def json_of(column: str, description: Any) -> Column:
-    """Return a method that shows the JSON text in ``column`` over several lines, or raw if it is none."""
-
-    @admin.display(description=description)
-    def show(_admin: Any, row: Any) -> str:
-        return preformatted(pretty(getattr(row, column)))
-
-    return show

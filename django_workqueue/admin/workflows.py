@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ..domain.masking import mask_json
 from ..domain.states import MemberKind, MemberState, WorkflowState
 from ..lifecycle import workflow as flowing
 from ..lifecycle.keyset import Keyset
@@ -112,7 +113,7 @@ class WorkflowAdminMixin(ReadOnlyMixin):
     @admin.display(description=gettext_lazy("result"))
     def shown_result(self, row: Workflow) -> str:
         """Show the result of the whole over several lines."""
-        return preformatted(pretty(row.result or ""))
+        return preformatted(pretty(mask_json(row.result))) if row.result else "-"
 
     @admin.display(description=gettext_lazy("culprit"))
     def shown_culprit(self, row: Workflow) -> str:

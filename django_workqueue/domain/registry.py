@@ -91,6 +91,21 @@ def _misfit(func: Callable[..., Any], count: int, names: frozenset[str]) -> str:
     return ""
 
 
+def positional_names(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str] | None:
+    """Return the names of positional arguments; None when the task cannot be found, or cannot be called like that."""
+    if not args:
+        return []
+    try:
+        task = resolve(path)
+        check_fit(task, args, kwargs)
+    except (TaskNotRegisteredError, TypeError, ValueError):
+        return None
+    parameters = list(call_plan(task.func).signature.parameters.values())[int(task.takes_context) :]
+    named = [each.name for each in parameters if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]
+    others = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
+    return [*named[: len(args)], *others * (len(args) - len(named))]
+
+
 def wants_context(task: AnyTask) -> bool:
     """Whether the task asks for its JobContext."""
     return task.takes_context or call_plan(task.func).wants_ctx

@@ -33,8 +33,8 @@ class DeadGroup(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The error that they have in common, "Class: message", with "#" for what differs."""
-        return normalised(self.sample.last_error)
+        """The error that they have in common, "Class: message", with "#" for what differs, and nothing masked."""
+        return normalised(self.sample.veiled_error)
 
     @property
     def last_died_at(self) -> datetime:

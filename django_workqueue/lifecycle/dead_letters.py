@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ..conf import get_settings
 from ..domain.encoding import encode
+from ..domain.masking import unmasked
 from ..domain.registry import check_fit, resolve
 from ..domain.states import JobState
 from ..domain.steps import idempotency_key
@@ -94,7 +95,8 @@ def amend(
     database: str | None = None,
 ) -> None:
     """
-    Put one dead letter back with other arguments, checked as at enqueue. Those that are None stay as they are.
+    Put one dead letter back with other arguments, checked as at enqueue. Those that are None stay as they are, and so
+    does what WORKQUEUE["MASK"] hides where "[masked]" stands in its place.
 
     Raises JobNotFoundError, DuplicateJobError, InvalidJobError, PayloadError, TaskNotRegisteredError, or
     ArgumentsDoNotFitError when its task cannot be called with them.
@@ -123,6 +125,7 @@ def other_arguments(
         kwargs = letter.decoded_kwargs if kwargs is None else dict(kwargs)
     except ValueError as error:
         raise InvalidJobError(f"What job {job_id} was given is not JSON. Give both args and kwargs anew.") from error
+    args, kwargs = unmasked(letter, args, kwargs)
     check_fit(resolve(letter.task), args, kwargs)
     return {"args": encode(args, "args", most), "kwargs": encode(kwargs, "kwargs", most)}
 

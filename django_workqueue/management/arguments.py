@@ -86,7 +86,8 @@ def json_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not JSON: {error}") from None
+        # Without the text: what a job is given may be private, and complaints end up in logs.
+        raise argparse.ArgumentTypeError(f"This is not JSON: {error}.") from None
 
 
 def json_of(kind: type) -> Callable[[str], Any]:
@@ -96,7 +97,7 @@ def json_of(kind: type) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
         value = json_value(text)
         if not isinstance(value, kind):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {word} in JSON.")
+            raise argparse.ArgumentTypeError(f"This is not {word} in JSON.")
         return value
 
     return convert

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 WIDTH = 80
 """Columns that a terminal has."""
@@ -53,6 +55,16 @@ def printable(line: str) -> str:
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+
+
+def harmless(text: str) -> str:
+    """Return ``text`` with its lines kept, and its other control characters written out."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def as_json(report: Any) -> str:
+    """Return a report for programs. It may be read at a terminal too, and JSON lets one control character through."""
+    return json.dumps(report).replace("\x7f", "\\u007f")
 
 
 def written(moment: datetime | None) -> str | None:

@@ -539,6 +539,7 @@ class Migration(migrations.Migration):
                 "permissions": (
                     ("cancel_job", "Can cancel jobs"),
                     ("reschedule_job", "Can change when and where jobs run"),
+                    ("reveal_job", "Can see masked values"),
                 ),
                 "default_permissions": ("view",),
                 "indexes": [

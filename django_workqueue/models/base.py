@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..domain import encoding
+from ..domain.masking import Veil
 
 NAME_LENGTH = 100
 KEY_LENGTH = 200
@@ -70,6 +71,11 @@ class JobColumns(models.Model):
         """The metadata. Raises ValueError when the stored text is not a JSON object."""
         value: dict[str, Any] = encoding.decode(self.metadata, dict)
         return value
+
+    @property
+    def veiled_error(self) -> str:
+        """The last error without the values that WORKQUEUE["MASK"] hides."""
+        return Veil.of(self).text(self.last_error)
 
 
 COPIED = tuple(field.attname for field in JobColumns._meta.local_fields)

@@ -99,6 +99,7 @@ class Job(JobColumns):
         permissions = (
             ("cancel_job", "Can cancel jobs"),
             ("reschedule_job", "Can change when and where jobs run"),
+            ("reveal_job", "Can see masked values"),
         )
         constraints = (
             models.CheckConstraint(condition=Q(priority__range=(-100, 100)), name="dwq_job_priority"),

@@ -259,7 +259,8 @@ class Settling(Flowing):
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         cause = fingerprint(job.task, job.last_error)
         DeadLetter.objects.using(self.alias).create(reason=reason, died_at=now, fingerprint=cause, **copied(job))
-        self.lose_member(job, MemberState.DEAD, job.last_error)
+        # It goes where the job that it quotes is not at hand.
+        self.lose_member(job, MemberState.DEAD, job.veiled_error)
         job.delete(using=self.alias)
 
     def _cancel(self, job: Job, now: datetime, *, worker: str = "", run_seconds: float | None = None) -> FinishedJob:

@@ -178,8 +178,8 @@ class Flowing(Enqueueing):
         workflow.save(using=self.alias, update_fields=["culprit", "problem", *ENDING])
 
     def _problem_of(self, member: WorkflowMember) -> str:
-        letters = DeadLetter.objects.using(self.alias).filter(pk=member.pk)
-        return letters.values_list("last_error", flat=True).first() or f"It is {member.state}."
+        letter = DeadLetter.objects.using(self.alias).filter(pk=member.pk).first()
+        return (letter and letter.veiled_error) or f"It is {member.state}."
 
     def cancel_workflow(self, workflow_id: UUID) -> list[UUID] | None:
         """

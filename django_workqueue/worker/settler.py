@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError
 
+from ..domain import masking
 from ..domain.limits import LimitedKey
 from ..domain.outcomes import ClaimedJob, Settlement, Succeeded
 from ..lifecycle import settle as settling
@@ -130,7 +131,8 @@ class Settler:
                 type(error).__name__,
                 extra={"job_ids": [str(each.job.id) for each in settlements]},
             )
-            logger.debug("What the database said:", exc_info=True)
+            if not masking.is_on():
+                logger.debug("What the database said:", exc_info=True)
             return False
         return True
 

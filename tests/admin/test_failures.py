@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_workqueue.admin import failures
 from django_workqueue.admin.words import TEXT_LIMIT
+from django_workqueue.domain.masking import Veil
 from tests.admin.pages import page, statements
 from tests.factories import DeadLetterFactory, FailureFactory, FinishedJobFactory, JobFactory
 
@@ -90,7 +91,7 @@ def test_attempt_tells_how_long_it_ran_and_when_it_comes_back():
     failure.started_at = failure.failed_at - timedelta(seconds=90)
     failure.next_try_at = failure.failed_at + timedelta(seconds=30)
 
-    attempt = failures.Attempt(failure, now=failure.failed_at + timedelta(seconds=10))
+    attempt = failures.Attempt(failure, now=failure.failed_at + timedelta(seconds=10), veil=Veil({}))
 
     assert attempt.ran == "1 min 30 s"
     assert "10 seconds ago" in attempt.failed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -24,7 +23,7 @@ from ...exceptions import (
 from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
 from ..subcommands import SUBCOMMANDS
-from ..words import printable
+from ..words import as_json, harmless, printable
 
 FAULTS_OF_USAGE = (
     ImproperlyConfigured,
@@ -60,12 +59,12 @@ class Command(QueueCommand):
         try:
             report = chosen.run(database=database, **given)
         except FAULTS_OF_USAGE as error:
-            raise CommandError(str(error), returncode=EXIT_USAGE) from error
+            raise CommandError(harmless(str(error)), returncode=EXIT_USAGE) from error
         except DatabaseError as error:
-            raise CommandError(f"The database could not do it: {error}") from error
+            raise CommandError(harmless(f"The database could not do it: {error}")) from error
         except WorkQueueError as error:
-            raise CommandError(str(error)) from error
-        self._print([json.dumps(report)] if given["format"] == "json" else map(printable, chosen.lines(report)))
+            raise CommandError(harmless(str(error))) from error
+        self._print([as_json(report)] if given["format"] == "json" else map(printable, chosen.lines(report)))
         if chosen.has_failed(report):
             raise SystemExit(EXIT_CRASHED)
 

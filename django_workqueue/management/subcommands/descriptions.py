@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...domain.encoding import decode
+from ...domain.masking import Veil
 from ...domain.progress import Progress
 from ...lifecycle.listing import Found, Page, argument_names
 from ...models import DeadLetter, Failure, FinishedJob, Job
@@ -45,36 +46,36 @@ def _place(row: Job | FinishedJob | DeadLetter) -> dict[str, Any]:
             return {"state": row.state, "worker": worker, "at": written(at), "cancel_requested_at": asked}
 
 
-def of_found(found: Found, *, values: bool) -> dict[str, Any]:
-    """Describe one job with its failures; with ``values`` also what it was given, returned and said."""
+def of_found(found: Found, veil: Veil, *, values: bool) -> dict[str, Any]:
+    """Describe one job with its failures; with ``values`` what it was given, returned and said, behind ``veil``."""
     row = found.row
     keys = {name: getattr(row, name) for name in _KEYS} | {"workflow": row.workflow and str(row.workflow)}
-    report = of_row(row) | keys | _trace(row) | {"progress": _progress(row), "read_at": written(found.read_at)}
-    report["failures"] = [_failure(each, values=values) for each in found.failures]
+    report = of_row(row) | keys | _trace(veil) | {"progress": _progress(row, veil), "read_at": written(found.read_at)}
+    report["failures"] = [_failure(each, veil, values=values) for each in found.failures]
     if values:
-        texts = ("args", "kwargs", "metadata", *(["result"] if isinstance(row, FinishedJob) else []))
-        report |= {name: _value(getattr(row, name)) for name in texts} | {"last_error": row.last_error}
+        report |= {name: _value(text) for name, text in veil.columns.items()}
+        report["last_error"] = veil.text(row.last_error)
     return report
 
 
-def _trace(row: Any) -> dict[str, Any]:
+def _trace(veil: Veil) -> dict[str, Any]:
     try:
-        metadata = row.decoded_metadata
+        metadata = decode(veil.columns["metadata"], dict)
     except ValueError:
         metadata = {}
     return {name: metadata.get(name) for name in ("correlation_id", "traceparent")}
 
 
-def _progress(row: Any) -> str | None:
+def _progress(row: Any, veil: Veil) -> str | None:
     stored = getattr(row, "progress", None)
     progress = None if stored is None else Progress.decode(stored)
-    return None if progress is None else str(progress)
+    return None if progress is None else veil.text(str(progress))
 
 
-def _failure(row: Failure, *, values: bool) -> dict[str, Any]:
+def _failure(row: Failure, veil: Veil, *, values: bool) -> dict[str, Any]:
     told = {"attempt": row.attempt, "kind": row.kind, "error": row.error_class or None, "worker": row.worker}
     told |= {name: written(getattr(row, name)) for name in ("started_at", "failed_at", "next_try_at")}
-    return told | ({"message": row.message, "traceback": row.traceback} if values else {})
+    return told | ({"message": veil.text(row.message), "traceback": veil.text(row.traceback)} if values else {})
 
 
 def _value(text: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from ...domain.masking import Veil
 from ...domain.states import Ending, JobState
 from ...lifecycle import listing
 from .. import arguments
@@ -43,11 +44,15 @@ class OneJob(Subcommand):
         parser.add_argument(
             "--values", action="store_true", help="Show arguments, metadata, result, messages and tracebacks as well."
         )
+        parser.add_argument(
+            "--reveal", action="store_true", help="With --values: show also what WORKQUEUE['MASK'] hides."
+        )
 
     def run(self, *, database: str | None, **options: Any) -> dict[str, Any]:
         """Read it."""
         found = listing.job(options["id"], tenant=options["tenant"], database=database)
-        return of_found(found, values=options["values"])
+        veil = Veil.lifted(found.row) if options["reveal"] else Veil.of(found.row)
+        return of_found(found, veil, values=options["values"])
 
     def lines(self, report: dict[str, Any]) -> Iterator[str]:
         """Say one line for each thing that is known."""
