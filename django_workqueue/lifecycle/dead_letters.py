@@ -95,11 +95,11 @@ def amend(
     database: str | None = None,
 ) -> None:
     """
-    Put one dead letter back with other arguments, checked as at enqueue. Those that are None stay as they are, and so
-    does what WORKQUEUE["MASK"] hides where "[masked]" stands in its place.
+    Put one dead letter back with other arguments, checked as at enqueue. Those that are None stay as they are.
 
-    Raises JobNotFoundError, DuplicateJobError, InvalidJobError, PayloadError, TaskNotRegisteredError, or
-    ArgumentsDoNotFitError when its task cannot be called with them.
+    What WORKQUEUE["MASK"] hides stays as it was where "[masked]" stands in its place. Raises JobNotFoundError,
+    DuplicateJobError, InvalidJobError, PayloadError, TaskNotRegisteredError, or ArgumentsDoNotFitError when its task
+    cannot be called with them.
     """
     changes = check_changes(attempts, queue, delay=delay)
     changes |= other_arguments(job_id, args=args, kwargs=kwargs, tenant=tenant, database=database)
