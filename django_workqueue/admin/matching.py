@@ -61,12 +61,12 @@ class MatchingMixin(OperatingMixin):
             return HttpResponseRedirect(self._address("changelist") + "?e=1")
         form = form_of(operation, request.POST if request.method == "POST" else None)
         if request.method != "POST" or (form is not None and not form.is_valid()):
-            more = {"count": _count(found), "sample": found.result_list[:SAMPLE], "back": back}
-            return self._ask(request, found.everything, operation, form, as_job=self._is_large(found), **more)
+            more = preview_of(found) | {"back": back, "as_job": self._is_large(found)}
+            return self._ask(request, found.everything, operation, form, **more)
         if not self._is_large(found):
             super()._perform(request, found.everything, operation, options_of(request, form))
             return HttpResponseRedirect(back)
-        return HttpResponseRedirect(self._start(request, operation, options_of(request, form)) or back)
+        return HttpResponseRedirect(self.hand_over(request, operation, options_of(request, form)) or back)
 
     def _perform(
         self, request: HttpRequest, rows: QuerySet[Any], operation: Operation, options: dict[str, Any]
@@ -74,7 +74,7 @@ class MatchingMixin(OperatingMixin):
         """Do it here to what was selected on a page; leave to a job what "all" selects beyond."""
         if self._is_all_of_many(request, rows):
             _forget_positions(request)
-            self._start(request, operation, options)
+            self.hand_over(request, operation, options)
             return Tally()
         return super()._perform(request, rows, operation, options)
 
@@ -89,8 +89,8 @@ class MatchingMixin(OperatingMixin):
         most = self.list_per_page
         return request.POST.get("select_across") == "1" and len(rows.values_list("pk")[: most + 1]) > most
 
-    def _start(self, request: HttpRequest, operation: Operation, options: dict[str, Any]) -> str:
-        """Hand it to a job, and return the address of the job's page where the user may see it."""
+    def hand_over(self, request: HttpRequest, operation: Operation, options: dict[str, Any]) -> str:
+        """Hand all that match to a job, and return the address of the job's page where the user may see it."""
         job = start(self, request, operation, options)
         told = _("Job %(id)s of the queue %(queue)s does it; its page shows how far it is.")
         self.message_user(request, told % {"id": job.pk, "queue": job.queue}, messages.SUCCESS)
@@ -111,5 +111,7 @@ def _forget_positions(request: HttpRequest) -> None:
     request.GET = query  # type: ignore[assignment] # as Django's own admin does
 
 
-def _count(found: BoundedChangeList) -> int:
-    return CappedCount(found.result_count) if found.further else found.result_count
+def preview_of(found: BoundedChangeList) -> dict[str, Any]:
+    """Return what a page says of the rows that match: how many at least, and the first of them."""
+    count = CappedCount(found.result_count) if found.further else found.result_count
+    return {"count": count, "sample": found.result_list[:SAMPLE]}

@@ -61,7 +61,7 @@ class OperatingMixin(ReadOnlyMixin):
         rows = self.get_queryset(request).filter(pk=found.pk)
         if request.method != "POST":
             return self._ask(request, rows, operation, form_of(operation, row=found))
-        form = form_of(operation, request.POST)
+        form = form_of(operation, request.POST, row=found)
         if form is not None and not form.is_valid():
             return self._ask(request, rows, operation, form)
         tally = self._perform(request, rows, operation, options_of(request, form))

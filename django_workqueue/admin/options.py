@@ -147,6 +147,39 @@ class MoveForm(_QueueForm):
             raise ValidationError(_("Name a queue or a priority."))
 
 
+class NamedForm(OptionsForm):
+    """Asks to type the name of what is meant: a button is pressed too easily."""
+
+    reason = forms.CharField(label=_("reason"), max_length=MOST_REASON, help_text=_("Kept in the log of changes."))
+    name = forms.CharField(label=_("type its name"), max_length=NAME_LENGTH)
+    _untold = frozenset({"name"})
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].help_text = self.initial["expected"]
+
+    def clean_name(self) -> str:
+        """Refuse another name than the one that the page is about."""
+        name: str = self.cleaned_data["name"]
+        if name != self.initial["expected"]:
+            raise ValidationError(_("This is not the name: it is %(name)s.") % {"name": self.initial["expected"]})
+        return name
+
+
+class MoveAllForm(NamedForm, _QueueForm):
+    """Where all of them shall wait."""
+
+    queue = forms.CharField(label=_("to the queue"), max_length=NAME_LENGTH)
+    field_order = ("queue", "reason", "name")
+
+    def clean_queue(self) -> str:
+        """Refuse what is no other queue."""
+        name = super().clean_queue()
+        if name in {"", self.initial["expected"]}:
+            raise ValidationError(_("Name another queue."))
+        return name
+
+
 class CopyForm(OptionsForm):
     """Why it is done, and what tells a page that is sent twice from two decisions."""
 

@@ -1,4 +1,4 @@
-"""The screen of queues: which are paused, and what they have done so far; pausing and resuming them."""
+"""The screen of queues: how each stands and went; pausing and resuming them, moving and cancelling their jobs."""
 
 from __future__ import annotations
 
@@ -7,49 +7,61 @@ from itertools import chain
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ..domain.states import PauseKind
 from ..lifecycle import operate
 from ..lifecycle.keyset import Keyset
-from ..models import Pause, Queue
+from ..models import Pause
 from ..store import store_for
-from .base import ReadOnlyMixin
-from .figures import FiguresMixin
-from .words import when
+from .changelist import BoundedChangeList
+from .queue_columns import QueueChangeList, QueueColumnsMixin
+from .queue_operations import QueueOperatingMixin
 
 
-class QueueAdminMixin(FiguresMixin, ReadOnlyMixin):
-    """Queues by name. Pausing one loses nothing and can be taken back, so it asks for no confirmation."""
+class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
+    """Queues by name. Pausing one loses nothing and can be taken back, so it asks for no confirmation in the list."""
 
     actions = ("pause", "resume")
     keyset = Keyset(("name",))
     list_display = (
-        "name",
-        "standing",
-        "paused",
-        "live_jobs",
-        "done",
-        "failed",
-        "dead",
-        "cancelled",
-        "reaped",
-        "duplicates",
-    )
+        "name", "standing", "oldest", "ready", "scheduled", "withheld", "held", "dead_letters", "workers",
+        "pace", "failed_lately", "waited", "ran", "limits",
+    )  # fmt: skip
     search_fields = ("name",)
     change_list_template = "admin/django_workqueue/queue/change_list.html"
     empty_text = gettext_lazy("No queue has been used. The first job enqueued into one puts it here.")
-    fields = readonly_fields = (
-        "name", "standing", "paused", "live_jobs", "done", "failed", "dead", "cancelled", "reaped", "duplicates",
-    )  # fmt: skip
+    fieldsets = (
+        (None, {"fields": ("name", "standing", "workers", "limits")}),
+        (
+            gettext_lazy("Now"),
+            {"fields": ("oldest", "ready", "scheduled", "blocked", "parked", "held", "dead_letters")},
+        ),
+        (gettext_lazy("The last hour"), {"fields": ("pace", "failed_lately", "waited", "ran", "statistics")}),
+        (
+            gettext_lazy("Since it was first used"),
+            {"fields": ("done", "failed", "dead", "cancelled", "reaped", "duplicates")},
+        ),
+    )
 
-    paused = when("paused_at", gettext_lazy("paused"))
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """Return every name of the layout."""
+        return flatten_fieldsets(self.get_fieldsets(request, obj))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BoundedChangeList]:
+        """Return the list that reads a board for each row."""
+        return QueueChangeList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return the queue with its board, or None."""
+        queue = super().get_object(request, object_id, from_field)
+        if queue is not None:
+            self.add_boards(request, [queue])
+        return queue
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the queues, each with its pause: ``paused_at`` and ``paused_by``, None where it has none."""
@@ -96,14 +108,3 @@ class QueueAdminMixin(FiguresMixin, ReadOnlyMixin):
                 self.log_change(request, queue, log_text)
             count += 1
         return count
-
-    @admin.display(description=gettext_lazy("state"))
-    def standing(self, row: Any) -> str:
-        """Show whether workers may claim from the queue, and who says that they may not."""
-        return _("Paused by %(name)s") % {"name": row.paused_by or "?"} if row.paused_at else _("Open")
-
-    @admin.display(description=gettext_lazy("live jobs"))
-    def live_jobs(self, row: Queue) -> str:
-        """Show a link to the jobs that wait or run in the queue."""
-        url = reverse("admin:django_workqueue_job_changelist", current_app=self.admin_site.name)
-        return format_html('<a href="{}?{}">{}</a>', url, urlencode({"queue": row.pk}), _("show its jobs"))

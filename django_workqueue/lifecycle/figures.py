@@ -62,6 +62,15 @@ class TaskFigures:
     runs: Times
 
 
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """How one queue went."""
+
+    passed: Passed
+    waits: Times
+    runs: Times
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """What a page of statistics shows."""
@@ -102,6 +111,17 @@ def figures(period: str, *, queue: str = "", task: str = "", database: str | Non
         attempts=dict(sorted(store.attempts_taken().items())),
         is_partial=read >= MINUTES_READ,
     )
+
+
+def by_queue(period: str, *, database: str | None = None) -> dict[str, QueueFigures]:
+    """Return the figures of each queue that did something within one of RANGES, by two statements."""
+    store = store_for(database)
+    since = _start(store.now(), *RANGES[period])
+    waits, runs, _read = _times((queue, "", waited, ran) for queue, _task, waited, ran in store.histograms(since))
+    return {
+        queue: QueueFigures(passed, waits.get((queue, ""), Times()), runs.get((queue, ""), Times()))
+        for queue, passed in store.passed_by_queue(since).items()
+    }
 
 
 def _start(now: datetime, span: timedelta, step: timedelta) -> datetime:

@@ -98,8 +98,8 @@ def _unserved(stats: Iterable[QueueStats]) -> Iterator[Finding]:
                     "age": words(timedelta(seconds=queue.oldest_age_seconds)),
                 },
                 _(
-                    "Start one: manage.py runworkers --queues %(queue)s. If the name is misspelt, correct it where the "
-                    "jobs are enqueued."
+                    "Start one: manage.py runworkers --queues %(queue)s, or resume one that is quiet. If the name is "
+                    "misspelt, correct it where the jobs are enqueued."
                 )
                 % {"queue": queue.queue},
             )

@@ -47,7 +47,11 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "queue",
                 "verbose_name_plural": "queues",
-                "permissions": (("pause_queue", "Can pause and resume queues, tenants and tasks"),),
+                "permissions": (
+                    ("pause_queue", "Can pause and resume queues, tenants and tasks"),
+                    ("move_queue", "Can move the jobs of a queue to another"),
+                    ("purge_queue", "Can cancel all ready jobs of a queue"),
+                ),
                 "default_permissions": ("view",),
             },
         ),

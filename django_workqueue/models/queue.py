@@ -25,7 +25,11 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ("view",)
-        permissions = (("pause_queue", "Can pause and resume queues, tenants and tasks"),)
+        permissions = (
+            ("pause_queue", "Can pause and resume queues, tenants and tasks"),
+            ("move_queue", "Can move the jobs of a queue to another"),
+            ("purge_queue", "Can cancel all ready jobs of a queue"),
+        )
 
     def __str__(self) -> str:
         return self.name

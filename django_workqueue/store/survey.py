@@ -154,6 +154,10 @@ class Surveying(Watching):
         """Add up the rollups of each minute from ``since`` on."""
         return {minute: Passed(*sums) for minute, *sums in _summed(self._minutes(since, queue, task), "minute")}
 
+    def passed_by_queue(self, since: datetime) -> dict[str, Passed]:
+        """Add up the rollups of each queue from ``since`` on."""
+        return {queue: Passed(*sums) for queue, *sums in _summed(self._minutes(since), "queue")}
+
     def passed_by_task(
         self, since: datetime, limit: int, queue: str = "", task: str = ""
     ) -> list[tuple[str, str, Passed]]:

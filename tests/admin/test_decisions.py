@@ -149,7 +149,7 @@ def test_large_operation_is_a_job_that_skips_clashes_and_names_them(operator):
     response = operator.post(all_page("requeue", "?q=tenant:acme"), {"queue": "", "reason": "vendor is back"})
 
     assert b"121 dead letters are selected" in asked.content
-    assert b"a job of the queue" in asked.content
+    assert b"A job of the queue" in asked.content
     job = Job.objects.get(task="django_workqueue.admin.bulk.decide")
     assert response.url == page("job", job.pk)
     assert DeadLetter.objects.count() == 122
