@@ -65,10 +65,14 @@ class Diary:
         for gate in gates:
             (self._gates / gate).touch()
 
+    def is_open(self, gate: str) -> bool:
+        """Whether a gate is open."""
+        return (self._gates / gate).exists()
+
     def pass_gate(self, gate: str, attempt: int) -> None:
         """Wait until ``gate`` is open, or ``gate-attempt`` for this attempt alone."""
         deadline = clock() + GATE_SECONDS
-        while not any((self._gates / name).exists() for name in (gate, f"{gate}-{attempt}")):
+        while not any(self.is_open(name) for name in (gate, f"{gate}-{attempt}")):
             if clock() > deadline:
                 raise TimeoutError(f"Nobody opened the gate {gate!r}.")
             time.sleep(0.02)
