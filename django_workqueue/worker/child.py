@@ -28,7 +28,8 @@ class Child:
         self.wire.send(asdict(welcome))
         self.report = Report()
         self.is_silent = False
-        self._born_at = self.heard_at = time.monotonic()
+        self.heard_at = time.monotonic()
+        self._ready_at: float | None = None
         with theirs:
             self._process = subprocess.Popen(
                 command,
@@ -44,9 +45,9 @@ class Child:
         return self._process.pid
 
     @property
-    def age(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self._born_at
+    def served_seconds(self) -> float | None:
+        """Seconds since it first served; None while it has not. A start takes what the project and the machine take."""
+        return None if self._ready_at is None else time.monotonic() - self._ready_at
 
     @property
     def silence(self) -> float:
@@ -76,6 +77,8 @@ class Child:
         if reports:
             self.heard_at = time.monotonic()
             self.report = Report(**reports[-1])
+            if self._ready_at is None and any(report.get("ready") for report in reports):
+                self._ready_at = self.heard_at
 
     def order(self, order: str) -> None:
         """Tell the process what to do: "retire", "stop" or "now"."""

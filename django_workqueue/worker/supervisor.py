@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.5
 ENDING_SECONDS = 0.02
 """Time between two looks at a process whose link has ended."""
 QUICK_SECONDS = 10.0
-"""A process that dies younger than this is started again only after a pause, which doubles each time."""
+"""A process that has served for less is started again only after a pause, which doubles each time."""
 LONGEST_PAUSE = 30.0
 MOST_FAILED_STARTS = 5
 """Starts that fail in a row before the supervisor gives up."""
@@ -211,11 +211,12 @@ class Supervisor:
         A kill of one that served already may be a job's doing, and it is the job that pays; only starts that come to
         nothing make the supervisor give up.
         """
-        quickly = child.age < QUICK_SECONDS
+        served = child.served_seconds
+        quickly = served is None or served < QUICK_SECONDS
         slot.died(quickly=quickly)
-        if not child.report.ready or (quickly and code == EXIT_CRASHED):
+        if served is None or (quickly and code == EXIT_CRASHED):
             self._failed_starts += 1
-        if any(other.report.ready and other.age >= QUICK_SECONDS for other in self._children):
+        if any((each.served_seconds or 0) >= QUICK_SECONDS for each in (child, *self._children)):
             self._failed_starts = 0
         if self._failed_starts >= MOST_FAILED_STARTS:
             self._give_up(

@@ -97,6 +97,7 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.acceptance
 @pytest.mark.sqlite
+@pytest.mark.timeout(300)
 def test_tutorial_works_as_it_is_written(tmp_path):
     """Who copies every step sees what the page shows, down to the job that outlives its worker."""
     reader = Reader(tmp_path)

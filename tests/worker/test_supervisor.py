@@ -157,6 +157,25 @@ def test_kills_by_jobs_are_no_crash_loop(tmp_path, patience):
         assert group.wait() == EXIT_CLEAN
 
 
+def test_crash_loop_is_seen_however_long_a_start_takes(tmp_path, patience, monkeypatch):
+    """A project that loads slowly is no reason to take a process that never served for one that did."""
+    monkeypatch.setattr(module, "QUICK_SECONDS", 1)
+    with Group(tmp_path, "time.sleep(1.2); report(ready=True); sys.exit(1)") as group:
+        assert group.wait() == EXIT_CRASHED
+
+
+def test_crashes_after_long_service_are_not_added_up(tmp_path, patience, monkeypatch):
+    """One now and then, over weeks, is a reason to start again each time."""
+    monkeypatch.setattr(module, "QUICK_SECONDS", 0)
+    body = f"starts > {2 * MOST_FAILED_STARTS} and serve(); report(ready=True); report(ready=False); sys.exit(1)"
+    with Group(tmp_path, body, processes=1) as group:
+        group.wait_until_ready()
+        wait_until(lambda: len(group.words()) == 2 * MOST_FAILED_STARTS + 2, "the last start")
+        group.supervisor.stop.request()
+
+        assert group.wait() == EXIT_CLEAN
+
+
 @pytest.mark.parametrize(("code", "words"), [(EXIT_USAGE, "options or settings"), (EXIT_MIGRATIONS, "migrations")])
 def test_what_another_start_cannot_mend_ends_the_group(tmp_path, code, words):
     """With the same code, after the others have drained."""
