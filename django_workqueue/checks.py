@@ -16,6 +16,7 @@ from django.utils import timezone
 from .conf import Fault, QueuePolicy, Settings, find_faults, get_settings
 from .domain.contract import CONTRACT_APP, task_backends
 from .domain.hooks import find
+from .domain.registry import declared_tasks
 from .lifecycle.declare import Misdeclared, definitions
 from .models.base import NAME_LENGTH
 from .store import store_for
@@ -56,7 +57,7 @@ def check_tasks(**_kwargs: Any) -> list[CheckMessage]:
         messages.append(no_backend())
     elif permitted:
         messages += [queue_not_permitted(name) for name in get_settings().queues if name not in permitted]
-    return messages
+    return [*messages, *_check_timeouts(get_settings())]
 
 
 @register(Tags.compatibility)
@@ -112,11 +113,21 @@ def _check_times(where: str, settings: Settings, policy: QueuePolicy) -> Iterato
     if policy.max_lease <= policy.lease:
         yield cap_below_lease(where)
     if policy.timeout is not None and policy.timeout >= policy.max_lease:
-        yield timeout_above_cap(where)
+        yield timeout_above_cap(f"{where}['TIMEOUT']", f"{where}['MAX_LEASE']")
     if policy.backoff.cap < policy.backoff.base:
         yield backoff_cap_below_base(where)
     if settings.step_retention <= (horizon := settings.redelivery_horizon(policy)):
         yield steps_forgotten_early(where, horizon)
+
+
+def _check_timeouts(settings: Settings) -> Iterator[CheckMessage]:
+    """Check the timeouts of tasks against the cap of the queue that each is declared for."""
+    for task in declared_tasks():
+        timeout, cap = getattr(task, "timeout", None), settings.queue(task.queue_name).max_lease
+        if timeout is not None and timeout >= cap:
+            yield timeout_above_cap(
+                f"The timeout of {task.module_path}, {timeout},", f"MAX_LEASE of its queue {task.queue_name!r}, {cap}"
+            )
 
 
 def _is_usable(name: Any) -> bool:
@@ -159,12 +170,12 @@ def cap_below_lease(where: str) -> Error:
     )
 
 
-def timeout_above_cap(where: str) -> Warning:
+def timeout_above_cap(timeout: str, cap: str) -> Error:
     """Say that the cap ends every attempt before its timeout does."""
-    return Warning(
-        f"{where}['TIMEOUT'] is not less than {where}['MAX_LEASE'].",
+    return Error(
+        f"{timeout} is not less than {cap}.",
         hint="The cap ends the lease before the timeout ends the run, and leaves its thread in its slot.",
-        id="django_workqueue.W010",
+        id="django_workqueue.E010",
     )
 
 

@@ -64,7 +64,7 @@ class Settings:
     max_payload_bytes: int = 256 * 1024
     unknown_task_patience: timedelta = timedelta(hours=1)
     """How long a job whose task no worker knows is put off before it becomes a dead letter."""
-    timeout_grace: timedelta = timedelta(seconds=5)
+    timeout_grace: timedelta = timedelta(seconds=2)
     """How long a body that was told to end may still take before its worker starts over."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Former dotted path of a task -> its present one."""

@@ -20,6 +20,7 @@ from .domain.contract import (
     Task,
 )
 from .domain.policies import BackoffPolicy
+from .domain.registry import note_declared
 from .domain.timetables import Schedule, declare
 from .exceptions import LONGEST, InvalidJobError
 from .lifecycle.enqueue import MOST_AT_ONCE, DedupeUntil, queue_name, whole
@@ -255,6 +256,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     def make(func: Callable[..., Any]) -> WorkTask:
         made = WorkTask(func=func, **options)
+        note_declared(made)
         if schedule is not None:
             declare(made.module_path, schedule)
         return made

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.apps import apps
 from django.core.checks import run_checks
 from django.db import connections
 
+from django_workqueue import task
 from django_workqueue.checks import check_database, check_hooks, check_schedules, check_settings, check_tasks
 from django_workqueue.domain.contract import CONTRACT_APP
 from django_workqueue.store import store_for
+from tests.samples import add
 
 BACKEND = {"BACKEND": "django_workqueue.backend.WorkQueueBackend"}
 
@@ -50,13 +54,36 @@ def test_steps_are_kept_for_longer_than_a_job_is_under_way(settings, workqueue, 
     ("workqueue", "expected"),
     [
         ({"TIMEOUT": 60}, []),
-        ({"TIMEOUT": 3600}, ["W010"]),
-        ({"TIMEOUT": 600, "QUEUES": {"quick": {"MAX_LEASE": 300}}}, ["W010"]),
+        ({"TIMEOUT": 3600}, ["E010"]),
+        ({"TIMEOUT": 600, "QUEUES": {"quick": {"MAX_LEASE": 300}}}, ["E010"]),
     ],
 )
 def test_timeout_comes_before_the_cap(settings, workqueue, expected):
     """The cap ends the lease, and leaves the thread where it is."""
     assert found(settings, workqueue) == expected
+
+
+@pytest.mark.parametrize(
+    ("timeout", "queue", "expected"),
+    [
+        (299, "quick", []),
+        (300, "quick", ["E010"]),
+        (timedelta(hours=1), "default", ["E010"]),
+        (3599, "default", []),
+        (None, "quick", []),
+    ],
+)
+def test_timeout_of_a_task_comes_before_the_cap_of_its_queue(settings, monkeypatch, timeout, queue, expected):
+    """The task is named, and so are both values."""
+    monkeypatch.setattr("django_workqueue.domain.registry._declared", {})
+    settings.WORKQUEUE = {"QUEUES": {"quick": {"MAX_LEASE": 300}}}
+    settings.TASKS = {"default": {**BACKEND, "QUEUES": []}}
+    task(timeout=timeout, queue_name=queue)(add.func)
+
+    messages = check_tasks()
+
+    assert ids(messages) == expected
+    assert all("tests.samples.add" in message.msg and queue in message.msg for message in messages)
 
 
 @pytest.mark.django_db

@@ -18,6 +18,18 @@ from .contract import AnyTask, Task
 
 CONTEXT_PARAMETER = "ctx"
 
+_declared: dict[str, AnyTask] = {}
+
+
+def note_declared(task: AnyTask) -> None:
+    """Remember a task that this process has imported, by its path."""
+    _declared[task.module_path] = task
+
+
+def declared_tasks() -> list[AnyTask]:
+    """Return the tasks that ``@task`` has made in this process, for whoever checks all of them."""
+    return list(_declared.values())
+
 
 @cache
 def resolve(path: str) -> AnyTask:

@@ -52,14 +52,15 @@ def test_native_sleep_past_its_timeout_frees_its_slot_and_harms_nobody(fleet, di
 
 
 def test_native_sleep_is_recorded_and_its_slot_is_free_in_time(fleet, diary):
-    """A limit of a second and a grace of another: soon afterwards the only slot runs the next job."""
+    """A limit of a second and the grace that is the default: soon afterwards the only slot runs the next job."""
     stuck = tasks.sleep_deaf_too_long.using(max_attempts=1).enqueue(LONG)
-    fleet.start("--concurrency", "1", **settings(timeout_grace=1))
+    fleet.start("--concurrency", "1")
     [begun] = wait_until(lambda: diary.starts(stuck.id), "the stuck job to start")
     following = tasks.record.enqueue()
 
     wait_for_books([stuck, following], exhausted=1, succeeded=1)
 
+    # On a busy machine it was recorded after 3.0 s, and the next job began after 4.7 s.
     assert diary.starts(following.id)[0].at - begun.at < 20
     failure = Failure.objects.get()
     assert failure.kind == "timeout"
