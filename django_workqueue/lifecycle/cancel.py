@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from uuid import UUID
 
 from django.db import Error
@@ -12,6 +13,7 @@ from ..domain.registry import resolve
 from ..exceptions import TaskNotRegisteredError
 from ..models import Failure, FinishedJob, Job
 from ..store import Store
+from ..store.settle import GivenBack
 from ..store.watch import QueueCounts
 from .events import announce, is_listened_to
 from .limits import admit
@@ -29,12 +31,19 @@ def cancel(store: Store, job_id: UUID, *, force: bool = False, tenant: str | Non
     """
     found = store.cancel(job_id, force=force, tenant=tenant)
     if isinstance(found, FinishedJob):
-        _log(found, "Job %s of %s was cancelled.")
-        store.on_commit(lambda: _tell(store, found))
+        tell_cancelled(store, GivenBack({found.pk}, [found]))
     elif found is not None and (lease_id := found.lease_id) is not None:
         _log(found, "Job %s of %s is to be cancelled; it runs.")
         store.on_commit(lambda: _call(store, lease_id))
     return found
+
+
+def tell_cancelled(store: Store, given_back: GivenBack) -> set[UUID]:
+    """Tell of jobs that were cancelled as they came back, once that is committed. Returns the ids of all that did."""
+    for job in given_back.cancelled:
+        _log(job, "Job %s of %s was cancelled.")
+        store.on_commit(partial(_tell, store, job))
+    return given_back.ids
 
 
 def _log(job: FinishedJob | Job, what: str) -> None:

@@ -17,6 +17,7 @@ from ..exceptions import LeaseLostError
 from ..models import Queue
 from ..store import Store
 from ..store.claim import ClaimOrder
+from .cancel import tell_cancelled
 
 FEWEST_LANES, MOST_LANES = 10, 100
 """Lanes looked at by one claim: each costs an index descent, but one that proves empty must not cost a round trip."""
@@ -68,7 +69,7 @@ def _without_paused(store: Store, jobs: list[ClaimedJob], paused: Collection[str
     parked = {job.id for job in jobs if job.task in paused}
     if not parked:
         return jobs
-    store.park(jobs[0].lease_id, parked, last=len(parked) == len(jobs))
+    tell_cancelled(store, store.park(jobs[0].lease_id, parked, last=len(parked) == len(jobs)))
     return [job for job in jobs if job.id not in parked]
 
 

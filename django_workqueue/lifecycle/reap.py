@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from ..conf import get_settings
 from ..domain.outcomes import Bury, Cancel, Decision, Retry
@@ -14,6 +15,7 @@ from ..domain.steps import idempotency_key
 from ..store import Store
 from ..store.reap import Lanes, Lapse, Reclaimed
 from ..store.watch import QueueCounts
+from .cancel import tell_cancelled
 from .events import announce_death
 from .limits import admit
 from .wake import notify
@@ -37,6 +39,11 @@ def adopt(store: Store, workers: Collection[str]) -> list[Reclaimed]:
     _count(store, reclaimed, reaped=False)
     _wake(store, reclaimed)
     return reclaimed
+
+
+def rescue(store: Store) -> set[UUID]:
+    """Give back leased jobs whose lease row is gone, and return their ids."""
+    return tell_cancelled(store, store.rescue_orphans())
 
 
 def lanes_of(reclaimed: Sequence[Reclaimed]) -> Lanes:

@@ -19,6 +19,7 @@ from ..exceptions import LeaseLostError, TaskNotRegisteredError
 from ..models import Job
 from ..store import Store
 from ..store.reap import Lanes
+from .cancel import tell_cancelled
 from .events import announce, announce_death, announce_loss, is_listened_to, job_fields
 from .limits import admit, admit_on_commit, keys_of
 from .results import of_attempt
@@ -126,7 +127,12 @@ def fail(store: Store, settlement: Settlement, *, worker: str, last: bool) -> De
 
 def release(store: Store, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
     """Give unstarted jobs back, the attempt not counted, and return the ids that were still held."""
-    return store.release(lease_id, job_ids, last=last)
+    return tell_cancelled(store, store.release(lease_id, job_ids, last=last))
+
+
+def release_unknown(store: Store, worker: str, known: Collection[int]) -> set[UUID]:
+    """Give back what ``worker`` holds under leases that it does not know of, and return the ids."""
+    return tell_cancelled(store, store.release_unknown(worker, known))
 
 
 def refuse(store: Store, job: ClaimedJob) -> LeaseLostError:

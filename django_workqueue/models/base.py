@@ -19,6 +19,22 @@ BY_LENGTH = 150
 """Of the name of whoever did something."""
 
 
+class Literal(models.Value):
+    """
+    A word written into the SQL text instead of bound as a parameter.
+
+    A partial index is used only where the planner can prove its condition, and it proves nothing about a
+    parameter whose value it does not know.
+    """
+
+    def as_sql(self, *_args: Any, **_kwargs: Any) -> tuple[str, tuple[str | int, ...]]:
+        """Return the quoted word. Only for our own state names, never for data."""
+        word = str(self.value)
+        if not word.isidentifier():
+            raise ValueError(f"{word!r} is not a word to be written into SQL.")
+        return f"'{word}'", ()
+
+
 class JobColumns(models.Model):
     """
     The columns that travel with a job, copied as they are when it moves between tables.

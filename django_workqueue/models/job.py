@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..domain.states import JobState
-from .base import JobColumns
+from .base import JobColumns, Literal
 from .lease import Lease
 
 
@@ -23,19 +23,31 @@ class JobQuerySet(models.QuerySet["Job"]):
 
     def ready(self) -> JobQuerySet:
         """Jobs that a worker may claim now."""
-        return self.filter(state=JobState.READY)
+        return self._in(JobState.READY)
 
     def scheduled(self) -> JobQuerySet:
         """Jobs whose time has not come."""
-        return self.filter(state=JobState.SCHEDULED)
+        return self._in(JobState.SCHEDULED)
+
+    def blocked(self) -> JobQuerySet:
+        """Jobs that wait for a slot of their concurrency key."""
+        return self._in(JobState.BLOCKED).filter(concurrency_key__isnull=False)
+
+    def parked(self) -> JobQuerySet:
+        """Jobs that were set aside while their task is paused."""
+        return self._in(JobState.PARKED)
 
     def leased(self) -> JobQuerySet:
         """Jobs that a worker holds."""
-        return self.filter(state=JobState.LEASED)
+        return self._in(JobState.LEASED)
 
     def waiting(self) -> JobQuerySet:
         """Jobs that no worker holds, whatever they wait for."""
         return self.filter(lease__isnull=True)
+
+    def _in(self, state: JobState) -> JobQuerySet:
+        """Jobs in one state, in the words by which the partial index of that state is known."""
+        return self.filter(state=Literal(state.value))
 
 
 class Job(JobColumns):

@@ -7,29 +7,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, models, transaction
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.models.expressions import Expression
 from django.utils import timezone
 
 from ..exceptions import QueueUnavailableError
-
-
-class Literal(models.Value):
-    """
-    A word written into the SQL text instead of bound as a parameter.
-
-    A partial index is used only where the planner can prove its condition, and it proves nothing about a
-    parameter whose value it does not know.
-    """
-
-    def as_sql(self, *_args: Any, **_kwargs: Any) -> tuple[str, tuple[str | int, ...]]:
-        """Return the quoted word. Only for our own state names, never for data."""
-        word = str(self.value)
-        if not word.isidentifier():
-            raise ValueError(f"{word!r} is not a word to be written into SQL.")
-        return f"'{word}'", ()
 
 
 class BaseStore:

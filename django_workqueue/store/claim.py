@@ -13,7 +13,7 @@ from ..domain.outcomes import ClaimedJob
 from ..domain.rotation import LaneTurn
 from ..domain.states import JobState
 from ..models import Job, Lease
-from .base import BaseStore, Literal
+from .base import BaseStore
 
 CLAIMED_COLUMNS = ClaimedJob._fields
 
@@ -79,7 +79,7 @@ class Claiming(BaseStore):
         return Claim([_claimed(job, lease.pk) for job in picked], cut=len(picked) < len(found))
 
     def _ready(self) -> QuerySet[Job]:
-        return Job.objects.using(self.alias).filter(state=Literal(JobState.READY.value))
+        return Job.objects.using(self.alias).ready()
 
     def _distinct(self, jobs: QuerySet[Job], column: str) -> Iterator[str]:
         """Walk the distinct values of the index's next column by descents: DISTINCT would scan the backlog."""

@@ -18,7 +18,8 @@ from django.db.models import F, QuerySet
 from ..domain.limits import LimitedKey, Window
 from ..domain.states import JobState
 from ..models import Job, Queue
-from .base import Literal
+from ..models.base import Literal
+from ..models.job import JobQuerySet
 from .enqueue import batches
 from .pauses import Pausing
 
@@ -62,8 +63,8 @@ class Limiting(Pausing):
     def depth(self, queue: str, tenant: str, cap: int) -> int:
         """Count the jobs of a lane that wait for a worker or for a slot of their key, up to ``cap``."""
         lane = Job.objects.using(self.alias).filter(queue=queue, tenant=tenant)
-        ready = lane.filter(state=Literal(JobState.READY.value))[:cap].count()
-        return ready + self._blocked(lane)[: cap - ready].count() if ready < cap else ready
+        ready = lane.ready()[:cap].count()
+        return ready + lane.blocked()[: cap - ready].count() if ready < cap else ready
 
     def admit(self, keys: Iterable[LimitedKey]) -> set[tuple[str, str]]:
         """Make blocked jobs of these keys ready, as far as their limits go, and return the lanes that got some."""
@@ -88,7 +89,7 @@ class Limiting(Pausing):
 
     def has_withheld(self) -> bool:
         """Whether any job is blocked for its key, or parked. Two index descents."""
-        blocked = self._blocked(Job.objects.using(self.alias).all())
+        blocked = Job.objects.using(self.alias).blocked()
         return blocked.exists() or self._parked().exists()
 
     def ensure_queue(self, name: str) -> None:
@@ -133,13 +134,13 @@ class Limiting(Pausing):
         return self._of_key(key).filter(state__in=taken).count()
 
     def _waiting_for(self, key: LimitedKey, paused: Collection[str]) -> QuerySet[Job]:
-        waiting = self._blocked(self._of_key(key)).order_by("rank", "ready_at", "id")
+        waiting = self._of_key(key).blocked().order_by("rank", "ready_at", "id")
         return waiting.exclude(task__in=paused) if paused else waiting
 
     def _next_blocked(self, after: LimitedKey) -> LimitedKey | None:
         queue, tenant, key = after
         columns = ("queue", "tenant", "concurrency_key")
-        blocked = self._blocked(Job.objects.using(self.alias).all()).order_by(*columns).values_list(*columns)
+        blocked = Job.objects.using(self.alias).blocked().order_by(*columns).values_list(*columns)
         # One after the other: a condition for all three would be met by a walk through all that lies before.
         return (
             blocked.filter(queue=queue, tenant=tenant, concurrency_key__gt=key).first()
@@ -147,9 +148,6 @@ class Limiting(Pausing):
             or blocked.filter(queue__gt=queue).first()
         )
 
-    def _of_key(self, key: LimitedKey) -> QuerySet[Job]:
+    def _of_key(self, key: LimitedKey) -> JobQuerySet:
         queue, tenant, name = key
         return Job.objects.using(self.alias).filter(queue=queue, tenant=tenant, concurrency_key=name)
-
-    def _blocked(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        return jobs.filter(state=Literal(JobState.BLOCKED.value), concurrency_key__isnull=False)

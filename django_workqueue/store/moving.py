@@ -6,12 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import QuerySet
 
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError
 from ..models import Job
-from .base import Literal
+from ..models.job import JobQuerySet
 from .limits import Limiting
 from .pauses import READY_OR_BLOCKED
 
@@ -26,7 +25,7 @@ class Moving(Limiting):
         Returns it, or None when no such job is scheduled, with ``tenant`` none of that tenant.
         """
         with self.transaction():
-            scheduled = self._one(job_id, tenant).filter(state=Literal(JobState.SCHEDULED.value))
+            scheduled = self._one(job_id, tenant).scheduled()
             if not scheduled.update(state=READY_OR_BLOCKED, ready_at=self.clock()):
                 return None
             return self._one(job_id, tenant).first()
@@ -53,7 +52,7 @@ class Moving(Limiting):
             self._change(job, changes)
         return job
 
-    def _one(self, job_id: UUID, tenant: str | None) -> QuerySet[Job]:
+    def _one(self, job_id: UUID, tenant: str | None) -> JobQuerySet:
         jobs = Job.objects.using(self.alias).filter(pk=job_id)
         return jobs if tenant is None else jobs.filter(tenant=tenant)
 

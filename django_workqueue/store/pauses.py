@@ -13,8 +13,7 @@ from ..domain.limits import LimitedKey
 from ..domain.pauses import Pauses, all_paths
 from ..domain.states import JobState, PauseKind
 from ..models import Job, Pause
-from .base import Literal
-from .settle import Settling
+from .settle import GivenBack, Settling
 
 
 class Unparked(NamedTuple):
@@ -52,13 +51,13 @@ class Pausing(Settling):
             tasks=all_paths(names[PauseKind.TASK], get_settings().aliases),
         )
 
-    def park(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
+    def park(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> GivenBack:
         """Set claimed jobs aside as if they had never been claimed, since their task is paused. See release."""
         with self.transaction():
             held = self._hold(lease_id, job_ids)
-            self._unclaim(Q(pk__in=held), JobState.PARKED)
+            cancelled = self._unclaim(Q(pk__in=held), JobState.PARKED)
             self._close(lease_id, last=last)
-        return held
+        return GivenBack(held, cancelled)
 
     def parked_tasks(self) -> list[str]:
         """Return the stored paths of the tasks that have parked jobs, in order. One index descent for each."""
@@ -84,7 +83,7 @@ class Pausing(Settling):
         return tasks.first()
 
     def _parked(self) -> QuerySet[Job]:
-        return Job.objects.using(self.alias).filter(state=Literal(JobState.PARKED.value))
+        return Job.objects.using(self.alias).parked()
 
 
 READY_OR_BLOCKED: Any = Case(

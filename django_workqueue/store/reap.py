@@ -13,10 +13,9 @@ from django.db.models import Min, Q, QuerySet
 from ..domain.outcomes import Bury, Cancel, Decision, Failed, Retry
 from ..domain.states import DeathReason, FailureKind, JobState
 from ..models import Failure, Job, Lease
-from .base import Literal
 from .limits import Limiting
 from .pauses import READY_OR_BLOCKED
-from .settle import ASKED_TO_END, PUT_BACK, new_failure, put_back
+from .settle import PUT_BACK, GivenBack, new_failure, put_back
 
 Lanes = set[tuple[str, str]]
 
@@ -93,9 +92,9 @@ class Reaping(Limiting):
             adopted += reclaimed
         return adopted
 
-    def rescue_orphans(self, *, limit: int = 100) -> int:
+    def rescue_orphans(self, *, limit: int = 100) -> GivenBack:
         """
-        Give back leased jobs whose lease row is gone, and return how many.
+        Give back up to ``limit`` leased jobs whose lease row is gone.
 
         Nothing of ours leaves such rows; a hand that deletes leases does, and no sweep that starts from leases would
         find them again.
@@ -104,13 +103,14 @@ class Reaping(Limiting):
         with self.transaction():
             orphans = Job.objects.using(self.alias).filter(lease__isnull=False).exclude(lease__in=leases)
             found = list(orphans.values_list("pk", flat=True)[:limit])
-            self.lock_workflows(self._workflows_of(ASKED_TO_END & Q(pk__in=found)))
-            ids = list(self._unheld(orphans.filter(pk__in=found)).values_list("pk", flat=True))
+            self.lock_workflows(self._workflows_of(Q(pk__in=found)))
+            ids = set(self._unheld(orphans.filter(pk__in=found)).values_list("pk", flat=True))
             returning = Q(pk__in=ids)
-            self._wanted(returning).update(
+            cancelled = self._end_unwanted(returning)
+            Job.objects.using(self.alias).filter(returning).update(
                 state=JobState.READY, lease=None, dedupe_key=self._key_when_waiting(returning)
             )
-        return len(ids)
+        return GivenBack(ids, cancelled)
 
     def promote(self, *, limit: int = 500) -> Lanes:
         """
@@ -145,7 +145,7 @@ class Reaping(Limiting):
         return {(queue, tenant) for queue, tenant, _ in rows}
 
     def _scheduled(self) -> QuerySet[Job]:
-        return Job.objects.using(self.alias).filter(state=Literal(JobState.SCHEDULED.value))
+        return Job.objects.using(self.alias).scheduled()
 
     def _reclaim(
         self, leases: QuerySet[Lease], judge: Judge, kind_of: Callable[[Lease], FailureKind], *, limit: int

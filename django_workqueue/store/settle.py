@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest, Least
 
 from ..conf import get_settings
 from ..domain.fingerprints import fingerprint
-from ..domain.outcomes import Bury, Cancel, ClaimedJob, Decision, Failed, Retry, Settlement, Succeeded
+from ..domain.outcomes import Bury, Cancel, Decision, Failed, Retry, Settlement, Succeeded
 from ..domain.states import DeathReason, Ending, FailureKind, JobState, MemberState
-from ..exceptions import LossReason
 from ..models import DeadLetter, Failure, FinishedJob, Job, Lease
 from ..models.base import COPIED
+from .recorded import Recorded
 from .workflows import Flowing, Linked
 
 FREE_SINCE_START = Q(dedupe_until_start=True, state=JobState.LEASED)
@@ -23,7 +24,14 @@ FREE_SINCE_START = Q(dedupe_until_start=True, state=JobState.LEASED)
 ASKED_TO_END = Q(cancel_requested_at__isnull=False)
 
 
-class Settling(Flowing):
+class GivenBack(NamedTuple):
+    """What came of giving jobs back: those that were, and those of them that wait no more, having been cancelled."""
+
+    ids: set[UUID]
+    cancelled: list[FinishedJob]
+
+
+class Settling(Flowing, Recorded):
     """Complete, fail, release and renew in the ORM, right on any database."""
 
     def complete(self, lease_id: int, done: Sequence[Settlement], *, worker: str, last: bool) -> set[UUID]:
@@ -92,21 +100,21 @@ class Settling(Flowing):
             self._close(lease_id, last=last)
         return decision
 
-    def release(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> set[UUID]:
+    def release(self, lease_id: int, job_ids: Collection[UUID], *, last: bool) -> GivenBack:
         """
-        Give unstarted jobs back as if they had never been claimed, and return the ids that were.
+        Give unstarted jobs back as if they had never been claimed.
 
         Those that were to be cancelled are over.
         """
         with self.transaction():
             held = self._hold(lease_id, job_ids)
-            self._unclaim(Q(pk__in=held))
+            cancelled = self._unclaim(Q(pk__in=held))
             self._close(lease_id, last=last)
-        return held
+        return GivenBack(held, cancelled)
 
-    def release_unknown(self, worker: str, known: Collection[int]) -> int:
+    def release_unknown(self, worker: str, known: Collection[int]) -> GivenBack:
         """
-        Give back what ``worker`` holds under leases that it does not know of, and return how many jobs that were.
+        Give back what ``worker`` holds under leases that it does not know of.
 
         A connection may break after the claim's commit and before its answer: those jobs are held by a worker that will
         never run them.
@@ -115,10 +123,13 @@ class Settling(Flowing):
             unknown = Lease.objects.using(self.alias).filter(worker=worker).exclude(pk__in=known)
             # Leases before jobs, as the reaper locks them; one that it has in hand is its own.
             ids = list(self._unheld(unknown).values_list("pk", flat=True))
-            self.lock_workflows(self._workflows_of(ASKED_TO_END & Q(lease__in=ids)))
-            count = self._unclaim(Q(lease__in=ids)) if ids else 0
+            if not ids:
+                return GivenBack(set(), [])
+            returning = Q(lease__in=ids)
+            held = set(self._lock_jobs(returning).values_list("pk", flat=True))
+            cancelled = self._unclaim(returning)
             Lease.objects.using(self.alias).filter(pk__in=ids).delete()
-        return count
+        return GivenBack(held, cancelled)
 
     def renew(self, leases: Mapping[int, timedelta]) -> set[int]:
         """
@@ -138,52 +149,6 @@ class Settling(Flowing):
                 )
         return renewed
 
-    def loss(self, lease_id: int, job_id: UUID) -> tuple[LossReason, str]:
-        """Return why ``lease_id`` no longer holds ``job_id``, and the worker that holds it now, if any."""
-        lease = Lease.objects.using(self.alias).filter(pk=lease_id).first()
-        if lease is not None:
-            return ("capped" if lease.expires_at >= lease.deadline_at else "expired"), ""
-        holder = Lease.objects.using(self.alias).filter(jobs__pk=job_id).values_list("worker", flat=True).first()
-        if holder is not None:
-            return "taken", holder
-        capped = Failure.objects.using(self.alias).filter(job_id=job_id, lease_id=lease_id, kind=FailureKind.CAPPED)
-        return ("capped" if capped.exists() else "expired"), ""
-
-    def recorded(self, jobs: Collection[ClaimedJob], worker: str) -> set[UUID]:
-        """
-        Return those of ``jobs`` whose settlement by ``worker`` is in the database.
-
-        For a worker whose connection broke after a commit and before its answer. A completed job of which no row is
-        kept cannot be told from one that was lost, and is not among them.
-        """
-        ids = [job.id for job in jobs]
-        finished = FinishedJob.objects.using(self.alias).filter(pk__in=ids, worker=worker).values_list("pk", flat=True)
-        # A job may have failed before, under a lease that another of these still holds: only the pair tells.
-        claims = {(job.id, job.lease_id) for job in jobs}
-        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, worker=worker)
-        pairs = claims.intersection(failed.values_list("job_id", "lease_id"))
-        return {*finished, *(job_id for job_id, _ in pairs)}
-
-    def is_completed(self, job: ClaimedJob, worker: str) -> bool:
-        """
-        Whether ``worker`` completed ``job`` under its lease, for one that did not hear of its own commit.
-
-        No row may be kept of that. While the lease holds, nobody else can have taken the job from under it.
-        """
-        if FinishedJob.objects.using(self.alias).filter(pk=job.id, worker=worker).exists():
-            return True
-        if Job.objects.using(self.alias).filter(pk=job.id, lease=job.lease_id).exists():
-            return False
-        return Lease.objects.using(self.alias).filter(pk=job.lease_id, expires_at__gt=self.clock()).exists()
-
-    def put_off_since(self, job_id: UUID, attempt: int) -> tuple[int, datetime | None]:
-        """Return how often, and since when, this attempt was put off for want of its task."""
-        # An earlier job of the same id may have left failures, and has used up its own patience.
-        enqueued_at = Job.objects.using(self.alias).filter(pk=job_id).values("enqueued_at")
-        times = Failure.objects.using(self.alias).filter(job_id=job_id, attempt=attempt, kind=FailureKind.UNKNOWN_TASK)
-        found = times.filter(failed_at__gte=enqueued_at).aggregate(count=Count("pk"), since=Min("failed_at"))
-        return found["count"], found["since"]
-
     # -- shared steps --------------------------------------------------------------------------------------------
 
     def _held(
@@ -198,10 +163,19 @@ class Settling(Flowing):
         return held.select_for_update() if self.connection.features.has_select_for_update else held
 
     def _hold(self, lease_id: int, job_ids: Collection[UUID]) -> set[UUID]:
-        """Return the ids of those that ``lease_id`` still holds, locked; before them, what will lose a member."""
-        # No others: who claims within limits and parks has locked these jobs already, which none can have asked to end.
-        workflows = self._workflows_of(ASKED_TO_END & Q(pk__in=job_ids, lease=lease_id))
-        return set(self._held(lease_id, job_ids, workflows=workflows).values_list("pk", flat=True))
+        """Return the ids of those that ``lease_id`` still holds, locked; before them, the workflows of members."""
+        members = Q(pk__in=job_ids, lease=lease_id)
+        if self.transaction_depth() > 1:
+            # Who claims within limits and parks has locked these jobs already, and none can have been asked to end
+            # since; whoever cancels one of them has locked its workflow, and waits.
+            members &= ASKED_TO_END
+        return set(self._held(lease_id, job_ids, workflows=self._workflows_of(members)).values_list("pk", flat=True))
+
+    def _lock_jobs(self, wanted: Q) -> QuerySet[Job]:
+        """Return these jobs, locked where rows can be, after the workflows of members: each may prove cancelled."""
+        self.lock_workflows(self._workflows_of(wanted))
+        jobs = Job.objects.using(self.alias).filter(wanted)
+        return jobs.select_for_update() if self.connection.features.has_select_for_update else jobs
 
     def _workflows_of(self, wanted: Q) -> QuerySet[Job, UUID | None]:
         """Return the workflows of these jobs, to be locked before the jobs."""
@@ -220,11 +194,13 @@ class Settling(Flowing):
         if last:
             Lease.objects.using(self.alias).filter(pk=lease_id, expires_at__gt=self.clock()).delete()
 
-    def _unclaim(self, returning: Q, state: JobState = JobState.READY) -> int:
-        jobs = self._wanted(returning)
-        return jobs.update(
+    def _unclaim(self, returning: Q, state: JobState = JobState.READY) -> list[FinishedJob]:
+        """Make locked jobs wait again as if they had never been claimed. Returns those that were cancelled instead."""
+        cancelled = self._end_unwanted(returning)
+        Job.objects.using(self.alias).filter(returning).update(
             state=state, lease=None, attempts=F("attempts") - 1, dedupe_key=self._key_when_waiting(returning)
         )
+        return cancelled
 
     def _key_when_waiting(self, returning: Q) -> Case:
         """
@@ -249,12 +225,10 @@ class Settling(Flowing):
             for job in jobs:
                 job.dedupe_key = keys.get(job.pk, job.dedupe_key)
 
-    def _wanted(self, returning: Q) -> QuerySet[Job]:
-        """Return the jobs that are about to wait again, once those of them that were to be cancelled are."""
-        jobs = Job.objects.using(self.alias).filter(returning)
-        for job in jobs.filter(ASKED_TO_END):
-            self._cancel(job, self.now())
-        return jobs
+    def _end_unwanted(self, returning: Q) -> list[FinishedJob]:
+        """End those of the jobs that are about to wait again that were to be cancelled, and return them."""
+        unwanted = Job.objects.using(self.alias).filter(returning).filter(ASKED_TO_END)
+        return [self._cancel(job, self.now()) for job in unwanted]
 
     def _bury(self, job: Job, reason: DeathReason, now: datetime) -> None:
         cause = fingerprint(job.task, job.last_error)

@@ -12,11 +12,10 @@ from django.db import IntegrityError
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from ..domain.states import JobState, PauseKind
+from ..domain.states import PauseKind
 from ..models import DeadLetter, Job, Lease, Pause, Queue, QueueMinute, Worker
 from ..models.base import NAME_LENGTH
 from ..models.worker import WorkerRequest, WorkerState
-from .base import Literal
 from .claim import Claiming
 
 COUNT_CAP = 10_000
@@ -212,9 +211,9 @@ class Watching(Claiming):
         paused = set(Pause.objects.using(self.alias).filter(kind=PauseKind.QUEUE).values_list("name", flat=True))
         counts = {
             "ready": Counter({each.queue: each.ready for each in ready}),
-            "scheduled": self._capped(jobs.filter(state=Literal(JobState.SCHEDULED.value))),
-            "blocked": self._capped(jobs.filter(state=Literal(JobState.BLOCKED.value), concurrency_key__isnull=False)),
-            "parked": self._capped(jobs.filter(state=Literal(JobState.PARKED.value))),
+            "scheduled": self._capped(jobs.scheduled()),
+            "blocked": self._capped(jobs.blocked()),
+            "parked": self._capped(jobs.parked()),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
             "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
         }

@@ -164,10 +164,10 @@ class Dispatcher:
             now = time.monotonic()
             self._search_at = [now, now + _SEARCH_AGAIN_SECONDS]
         while self._search_at and self._search_at[0] <= time.monotonic():
-            count = self._store.release_unknown(self._worker, self.held.known())
+            given_back = settling.release_unknown(self._store, self._worker, self.held.known())
             self._search_at.pop(0)
-            if count:
-                logger.warning("Gave back %d jobs of claims whose answer was lost.", count)
+            if given_back:
+                logger.warning("Gave back %d jobs of claims whose answer was lost.", len(given_back))
 
     def _walk_if_due(self) -> None:
         ends_soon = self._options.burst and not len(self.held) and not len(self.lanes)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from ..conf import get_settings
 from ..lifecycle import operate
 from ..lifecycle.limits import Sweep
-from ..lifecycle.reap import lanes_of, reap
+from ..lifecycle.reap import lanes_of, reap, rescue
 from ..lifecycle.wake import notify
 from ..store import Store
 from .lanes import News
@@ -150,9 +150,9 @@ class Maintenance(WorkerThread):
         return PROMOTE_SECONDS
 
     def _rescue(self) -> float:
-        count = self._store.rescue_orphans()
-        if count:
-            logger.warning("Gave back %d leased jobs whose lease was gone.", count)
+        rescued = rescue(self._store)
+        if rescued:
+            logger.warning("Gave back %d leased jobs whose lease was gone.", len(rescued))
             return 0.0
         return SWEEP_SECONDS
 

@@ -158,9 +158,7 @@ class Settler:
                 self._store, lease_id, done, worker=self._worker, last=last, on_started=self._on_started
             )
             self._forget(lease_id, ids)
-        self._freed.update(
-            (job.queue, job.tenant, job.concurrency_key) for job, *_ in done if job.concurrency_key is not None
-        )
+        self._free(done)
         self._tally.add_done([each for each in done if each.job not in refused] if refused else done)
         for job in refused:
             self._refuse(job)
@@ -175,16 +173,16 @@ class Settler:
         with self._held.closing(job.lease_id, [job.id]) as last:
             settling.acknowledge(self._store, settlement, worker=self._worker, last=last)
             self._let_go(job)
+        self._free([settlement])
         self._tally.add_done([settlement])
-        if job.concurrency_key is not None:
-            self._freed.add((job.queue, job.tenant, job.concurrency_key))
 
     def _let_go(self, job: ClaimedJob) -> None:
         del self._recorded[job.id]
-        # As the worker leaves, what ends at that moment is taken for interrupted as well.
-        if (kept := self._leases.get(job.lease_id)) and kept.pop(job.id, None) and not kept:
-            del self._leases[job.lease_id]
-        self._held.settled(job.lease_id, [job.id])
+        if job.id in self._leases.get(job.lease_id, ()):
+            # As the worker leaves, what ends at that moment is taken for interrupted as well.
+            self._forget(job.lease_id, [job.id])
+        else:
+            self._held.settled(job.lease_id, [job.id])
 
     def _fail(self, settlement: Settlement) -> None:
         job = settlement.job
@@ -194,13 +192,18 @@ class Settler:
         if decision is None:
             self._refuse(job)
             return
+        self._free([settlement])
         self._tally.add_failed(settlement, decision)
-        if job.concurrency_key is not None:
-            self._freed.add((job.queue, job.tenant, job.concurrency_key))
 
     def _refuse(self, job: ClaimedJob) -> None:
         self._held.refused(job.lease_id)
         settling.refuse(self._store, job)
+
+    def _free(self, settled: Sequence[Settlement]) -> None:
+        """Note that the slots of these jobs' concurrency keys are free."""
+        self._freed.update(
+            (job.queue, job.tenant, job.concurrency_key) for job, *_ in settled if job.concurrency_key is not None
+        )
 
     def _forget(self, lease_id: int, ids: Sequence[UUID]) -> None:
         kept = self._leases[lease_id]

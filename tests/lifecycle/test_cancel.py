@@ -11,10 +11,11 @@ from django.db import OperationalError, transaction
 from django_workqueue.domain.contract import TaskResultStatus, task_finished
 from django_workqueue.domain.ids import new_id
 from django_workqueue.domain.outcomes import Bury, Cancel, Cancelled, Settlement
-from django_workqueue.domain.states import DeathReason, FailureKind
+from django_workqueue.domain.states import DeathReason, FailureKind, JobState
 from django_workqueue.lifecycle import operate, settle
-from django_workqueue.lifecycle.reap import reap
-from django_workqueue.models import DeadLetter, FinishedJob, Job, Queue
+from django_workqueue.lifecycle.claim import _without_paused
+from django_workqueue.lifecycle.reap import reap, rescue
+from django_workqueue.models import DeadLetter, FinishedJob, Job, Lease, Queue
 from tests import samples
 from tests.claims import EXACT, claim_one, failed
 from tests.factories import JobFactory
@@ -151,6 +152,47 @@ def test_job_that_was_only_put_off_is_cancelled(store, kind):
 
     assert end(store, failed(job, kind=kind)) == Cancel()
     assert FinishedJob.objects.get().pk == job.id
+
+
+def release(store, job):
+    """Give it back unstarted."""
+    assert settle.release(store, job.lease_id, [job.id], last=True) == {job.id}
+
+
+def release_unknown(store, job):
+    """Give it back as the worker that never heard of its claim."""
+    assert settle.release_unknown(store, "worker-1", []) == {job.id}
+
+
+def rescue_orphan(store, job):
+    """Give it back after its lease was deleted by hand."""
+    Lease.objects.all().delete()
+    assert rescue(store) == {job.id}
+
+
+def park(store, job):
+    """Set it aside, as its task was paused meanwhile."""
+    assert _without_paused(store, [job], {job.task}) == []
+
+
+@pytest.mark.parametrize("give_back", [release, release_unknown, rescue_orphan, park])
+def test_job_that_comes_back_cancelled_is_told_counted_and_frees_its_slot(store, told, caplog, give_back):
+    """As one that was cancelled while it waited, and at once: nobody looks for its slot before the next sweep."""
+    task = samples.add.using(concurrency_key="till")
+    task.enqueue(1, 2)
+    next_one = task.enqueue(3, 4)
+    job = claim_one(store)
+    operate.cancel([job.id])
+    assert Job.objects.get(pk=next_one.id).state == JobState.BLOCKED
+
+    with caplog.at_level(logging.INFO, "django_workqueue.cancel"):
+        give_back(store, job)
+
+    assert FinishedJob.objects.get().pk == job.id
+    assert told == [(str(job.id), TaskResultStatus.FAILED, [])]
+    assert Queue.objects.get(pk="default").cancelled == 1
+    assert f"Job {job.id} of tests.samples.add was cancelled." in said(caplog)
+    assert Job.objects.get(pk=next_one.id).state == JobState.READY
 
 
 @pytest.mark.parametrize("max_attempts", [1, 5])

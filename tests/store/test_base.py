@@ -11,8 +11,9 @@ from django.db import Error, InterfaceError, OperationalError, ProgrammingError,
 
 from django_workqueue.exceptions import QueueUnavailableError
 from django_workqueue.models import Job
+from django_workqueue.models.base import Literal
 from django_workqueue.store import Store, store_for
-from django_workqueue.store.base import BaseStore, Literal
+from django_workqueue.store.base import BaseStore
 from tests.claims import claim_one
 from tests.factories import JobFactory
 
@@ -53,7 +54,7 @@ def test_store_in_the_orm_does_the_whole_job(db):
     assert plain.renew({job.lease_id: timedelta(seconds=30)}) == {job.lease_id}
     assert plain.promote() == set()
     assert plain.next_due() > timedelta(minutes=59)
-    assert plain.release(job.lease_id, [job.id], last=True) == {job.id}
+    assert plain.release(job.lease_id, [job.id], last=True).ids == {job.id}
     assert plain.ready_queues() == ["default"]
     assert (plain.can_listen(), plain.notify({("default", "")})) == (False, None)
     with pytest.raises(NotImplementedError, match="no notifications"), plain.listening():

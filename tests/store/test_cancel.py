@@ -109,7 +109,7 @@ def test_orphan_that_was_to_be_cancelled_is_not_rescued(store):
     store.cancel(job.id)
     Lease.objects.all().delete()
 
-    assert store.rescue_orphans() == 1
+    assert len(store.rescue_orphans().cancelled) == 1
 
     assert FinishedJob.objects.get().outcome == Ending.CANCELLED
     assert not Job.objects.exists()

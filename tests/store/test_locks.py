@@ -95,6 +95,19 @@ def test_job_that_proves_cancelled_when_it_comes_back_is_locked_after_its_workfl
     assert FinishedJob.objects.get().pk == job.id
 
 
+@pytest.mark.parametrize("give_back", [release, park, release_unknown, rescue])
+def test_job_that_might_prove_cancelled_when_it_comes_back_is_locked_after_its_workflow(store, give_back):
+    """Somebody may ask for its end between the look for who did and its lock: a deadlock with whoever asks again."""
+    workflow = WorkflowFactory()
+    JobFactory(workflow=workflow.pk)
+    job = claim_one(store)
+
+    with while_it_waits(workflow, lambda: give_back(job)):
+        assert Job.objects.select_for_update(nowait=True).get(pk=job.id)
+
+    assert Job.objects.get(pk=job.id).state in {JobState.READY, JobState.PARKED}
+
+
 def test_workflows_of_several_lapsed_leases_are_locked_at_once_and_before_any_job(store):
     """Lease by lease, a reaper and the settler of a batch would take the same two in opposite orders."""
     first, second = sorted(WorkflowFactory.create_batch(2), key=lambda workflow: workflow.pk)

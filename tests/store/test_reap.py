@@ -246,12 +246,12 @@ def test_job_whose_lease_row_is_gone_is_rescued(store):
     orphan, held = claim_one(store), claim_one(store)
     Lease.objects.filter(pk=orphan.lease_id).delete()
 
-    assert store.rescue_orphans() == 1
+    assert len(store.rescue_orphans().ids) == 1
 
     row = Job.objects.get(pk=orphan.id)
     assert (row.state, row.lease_id, row.attempts) == (JobState.READY, None, 1)
     assert Job.objects.get(pk=held.id).state == JobState.LEASED
-    assert store.rescue_orphans() == 0
+    assert store.rescue_orphans().ids == set()
 
 
 # -- promote -----------------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def stale(store):
         complete,
         fail,
         bury,
-        lambda store, job: store.release(job.lease_id, [job.id], last=True),
+        lambda store, job: store.release(job.lease_id, [job.id], last=True).ids,
         lambda store, job: store.renew({job.lease_id: LEASE}),
     ],
     ids=["complete", "fail", "bury", "release", "renew"],
@@ -348,7 +348,7 @@ def test_released_jobs_are_as_if_never_claimed(store):
     JobFactory.create_batch(2)
     jobs = claim(store)
 
-    assert store.release(jobs[0].lease_id, [jobs[0].id], last=False) == {jobs[0].id}
+    assert store.release(jobs[0].lease_id, [jobs[0].id], last=False).ids == {jobs[0].id}
 
     row = Job.objects.get(pk=jobs[0].id)
     assert (row.state, row.attempts, row.lease_id, row.interruptions) == (JobState.READY, 0, None, 0)
@@ -364,12 +364,12 @@ def test_claim_whose_answer_was_lost_is_given_back(store):
     unknown = claim_one(store, queue="mail")
     elsewhere = claim_one(store, worker="worker-2")
 
-    assert store.release_unknown("worker-1", {known.lease_id}) == 1
+    assert store.release_unknown("worker-1", {known.lease_id}).ids == {unknown.id}
 
     row = Job.objects.get(pk=unknown.id)
     assert (row.state, row.attempts, row.lease_id) == (JobState.READY, 0, None)
     assert set(Job.objects.leased().values_list("pk", flat=True)) == {known.id, elsewhere.id}
-    assert store.release_unknown("worker-1", {known.lease_id}) == 0
+    assert store.release_unknown("worker-1", {known.lease_id}).ids == set()
 
 
 # -- renew -------------------------------------------------------------------------------------------------------------

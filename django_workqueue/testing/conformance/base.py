@@ -126,7 +126,7 @@ class ConformanceBase(Mixed):
 
     def release(self, job: ClaimedJob, *, last: bool = True) -> bool:
         """Give a job back, and return whether it was still there to give."""
-        return job.id in self.store.release(job.lease_id, [job.id], last=last)
+        return job.id in self.store.release(job.lease_id, [job.id], last=last).ids
 
     def renew(self, job: ClaimedJob, seconds: float = 30) -> bool:
         """Renew the job's lease, and return whether it still holds."""

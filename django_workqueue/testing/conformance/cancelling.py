@@ -142,16 +142,22 @@ class CancellingConformance(ConformanceBase):
         assert self.store.cancel_requests([self.claim_one().lease_id]) == set()
 
     def test_job_that_comes_back_after_the_request_never_starts_again(self) -> None:
-        """By whatever way it comes back: released, of an unknown lease, reaped or adopted."""
-        released, unknown, reaped, adopted = (self._asked(f"worker-{number}") for number in range(4))
+        """By whatever way it comes back: released, parked, of an unknown lease, reaped or adopted. It is answered."""
+        released, unknown, reaped, adopted, parked = (self._asked(f"worker-{number}") for number in range(5))
 
-        assert self.release(released)
-        self.store.release_unknown("worker-1", [])
+        given_back = [
+            self.store.release(released.lease_id, [released.id], last=True),
+            self.store.release_unknown("worker-1", []),
+            self.store.park(parked.lease_id, [parked.id], last=True),
+        ]
         self.store.adopt(["worker-3"], judge)
         [lapse] = self.lapse(reaped)
 
         assert lapse.cancelled
-        for job in (released, unknown, reaped, adopted):
+        expected = [{released.id}, {unknown.id}, {parked.id}]
+        assert [ids for ids, _ in given_back] == expected
+        assert [{each.pk for each in cancelled} for _, cancelled in given_back] == expected
+        for job in (released, unknown, reaped, adopted, parked):
             assert self.places(job.id) == ["finished"]
             assert self.finished(job.id).outcome == Ending.CANCELLED
         assert [failure.kind for failure in self.failures(reaped.id)] == [FailureKind.LAPSED]

@@ -219,7 +219,7 @@ class ClaimingConformance(ConformanceBase):
         self.enqueue_many(3)
         known, unknown, others = self.claim_one("worker-1"), self.claim_one("worker-1"), self.claim_one("worker-2")
 
-        assert self.store.release_unknown("worker-1", [known.lease_id]) == 1
+        assert len(self.store.release_unknown("worker-1", [known.lease_id]).ids) == 1
 
         assert self.live(unknown.id).state == JobState.READY
         assert self.live(unknown.id).attempts == 0

@@ -177,7 +177,7 @@ class OperatingConformance(ConformanceBase):
         claimed = self.claim_one()
         self.advance(31)
 
-        assert self.store.rescue_orphans() == 0
+        assert self.store.rescue_orphans().ids == set()
         assert self.live(claimed.id).state == JobState.LEASED
 
     def test_database_that_is_away_is_named(self) -> None:

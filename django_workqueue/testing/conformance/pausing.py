@@ -47,7 +47,7 @@ class PausingConformance(ConformanceBase):
         job = self.enqueue()
         claimed = self.claim_one()
 
-        assert self.store.park(claimed.lease_id, [claimed.id], last=True) == {job.pk}
+        assert self.store.park(claimed.lease_id, [claimed.id], last=True).ids == {job.pk}
 
         parked = self.live(job.pk)
         assert (parked.state, parked.attempts, parked.lease_id) == (JobState.PARKED, 0, None)
@@ -60,7 +60,7 @@ class PausingConformance(ConformanceBase):
         lost = self.claim_one()
         self.lapse(lost)
 
-        assert self.store.park(lost.lease_id, [lost.id], last=True) == set()
+        assert self.store.park(lost.lease_id, [lost.id], last=True).ids == set()
         assert self.live(lost.id).state != JobState.PARKED
 
     def test_parked_jobs_are_let_go_by_task_and_in_batches(self) -> None:
