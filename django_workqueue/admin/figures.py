@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from ..lifecycle.figures import RANGES, Figures, TaskFigures, Times, figures
+from ..lifecycle.figures import RANGES, Figures, QueueFigures, TaskFigures, Times, figures
+from ..store.survey import Passed
 from .charts import Chart, tally, throughput
+from .figures_file import table
 from .overview import OverviewMixin
 from .words import duration
 
 DEFAULT_RANGE = "24h"
 SHARES = (0.5, 0.95, 0.99)
+SHOWN = 50
+"""Tasks on one page. All that are told apart are in the file."""
+Order = Callable[[TaskFigures], Any]
+ORDERS: dict[str, tuple[Any, Order]] = {
+    "done": (gettext_lazy("Done"), lambda each: each.passed.done),
+    "failed": (gettext_lazy("Failed attempts"), lambda each: each.passed.failed),
+    "time": (gettext_lazy("Time, about"), lambda each: each.runs.total),
+}
+"""By what the tasks can be ordered, the most first."""
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRow:
-    """One task in one queue: what happened, how long it waited and ran, and the address of its own page."""
+class Row:
+    """How a queue, or a task in a queue, went: what happened, how long all took, and the address of its own page."""
 
-    figures: TaskFigures
+    queue: str
+    task: str
+    passed: Passed
+    time: str
     address: str
     waits: list[str]
     runs: list[str]
@@ -37,12 +53,40 @@ class FiguresMixin(OverviewMixin):
     """The statistics and their address, beside the overview."""
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the address of the statistics."""
-        view = self.admin_site.admin_view(self.statistics_view)
-        return [path("statistics/", view, name="django_workqueue_queue_statistics"), *super().get_urls()]
+        """Add the addresses of the statistics."""
+        site = self.admin_site
+        return [
+            path("statistics/", site.admin_view(self.statistics_view), name="django_workqueue_queue_statistics"),
+            path("statistics.csv", site.admin_view(self.csv_view), name="django_workqueue_queue_csv"),
+            *super().get_urls(),
+        ]
 
     def statistics_view(self, request: HttpRequest) -> TemplateResponse:
         """Show how it went, of everything or of one queue or task."""
+        asked, period = self._asked(request)
+        order = request.GET.get("order", "")
+        order = order if order in ORDERS else next(iter(ORDERS))
+        context = self.frame(request, _("Statistics"))
+        context |= {"ranges": list(RANGES), "period": period, "order": order, **asked}
+        context["heads"] = [f"{share:.0%}" for share in SHARES]
+        context["orders"] = [(name, label, _query(period, order=name, **asked)) for name, (label, _) in ORDERS.items()]
+        context["file"] = f"{self._csv_address()}{_query(period, **asked)}"
+        context |= self.look(lambda: _shown(figures(period, **asked, database=self.database), period, order))
+        return TemplateResponse(request, "admin/django_workqueue/statistics.html", context)
+
+    def csv_view(self, request: HttpRequest) -> HttpResponse:
+        """Send the same figures of each queue and task as a file."""
+        asked, period = self._asked(request)
+        found = self.look(lambda: {"figures": figures(period, **asked, database=self.database)})
+        if "too_slow" in found:
+            return HttpResponse(_("The database took too long. Ask for a shorter time."), status=503)
+        response = HttpResponse(content_type="text/csv; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="workqueue-{period}.csv"'
+        csv.writer(response).writerows(table(found["figures"]))
+        return response
+
+    def _asked(self, request: HttpRequest) -> tuple[dict[str, str], str]:
+        """Return which queue and task are asked for, and which range; refuse who may not see, and what cannot be."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         asked = {name: request.GET.get(name, "").strip() for name in ("range", "queue", "task")}
@@ -54,18 +98,24 @@ class FiguresMixin(OverviewMixin):
             raise Http404(
                 _("The range is %(range)s. It can be: %(ranges)s.") % {"range": period, "ranges": list(RANGES)}
             )
-        context = self.frame(request, _("Statistics"))
-        context |= {"ranges": list(RANGES), "period": period, **asked}
-        context |= self.look(lambda: _shown(figures(period, **asked, database=self.database), period))
-        return TemplateResponse(request, "admin/django_workqueue/statistics.html", context)
+        return asked, period
+
+    def _csv_address(self) -> str:
+        return reverse("admin:django_workqueue_queue_csv", current_app=self.admin_site.name)
 
 
-def _shown(found: Figures, period: str) -> dict[str, Any]:
+def _query(period: str, **more: str) -> str:
+    return "?" + urlencode({"range": period} | {name: value for name, value in more.items() if value})
+
+
+def _shown(found: Figures, period: str, order: str) -> dict[str, Any]:
+    tasks = sorted(found.tasks, key=ORDERS[order][1], reverse=True)[:SHOWN]
     return {
         "charts": list(_charts(found)),
-        "tasks": [_row(each, period) for each in found.tasks],
+        "queues": [_row(period, each, queue) for queue, each in found.queues.items()],
+        "tasks": [_row(period, each, each.queue, each.task) for each in tasks],
         "is_partial": found.is_partial,
-        "heads": [f"{share:.0%}" for share in SHARES],
+        "left_out": len(found.tasks) - len(tasks),
     }
 
 
@@ -89,9 +139,10 @@ def _upto(place: int) -> str:
     return duration(timedelta(milliseconds=2**place))
 
 
-def _row(task: TaskFigures, period: str) -> TaskRow:
-    query = urlencode({"range": period, "queue": task.queue, "task": task.task})
-    return TaskRow(task, f"?{query}", _percentiles(task.waits), _percentiles(task.runs))
+def _row(period: str, of: QueueFigures | TaskFigures, queue: str, task: str = "") -> Row:
+    address = _query(period, queue=queue, task=task)
+    total = duration(of.runs.total)
+    return Row(queue, task, of.passed, total, address, _percentiles(of.waits), _percentiles(of.runs))
 
 
 def _percentiles(times: Times) -> list[str]:

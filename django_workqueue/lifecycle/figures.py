@@ -19,7 +19,8 @@ RANGES = {
     "7d": (timedelta(days=7), timedelta(hours=3)),
 }
 """How far back, and how long each bar of a chart is."""
-MOST_TASKS = 50
+MOST_TASKS = 1000
+"""Pairs of queue and task that are told apart, those with the most done."""
 BUCKETS = 32
 
 
@@ -45,10 +46,24 @@ class Times:
             for place, count in enumerate(text.split(",")[:BUCKETS]):
                 self.counts[place] += int(count)
 
+    @property
+    def total(self) -> timedelta:
+        """About how long they took together, each for the middle of its bucket."""
+        return timedelta(milliseconds=sum(count * 2**place * 0.75 for place, count in enumerate(self.counts)))
+
     def percentile(self, share: float) -> timedelta | None:
         """Return a time that ``share`` of the jobs did not exceed: the upper end of a bucket, so at most twice it."""
         seconds = quantile(self.counts, share)
         return None if seconds is None else timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """How one queue went."""
+
+    passed: Passed
+    waits: Times
+    runs: Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +77,15 @@ class TaskFigures:
     runs: Times
 
 
-@dataclass(frozen=True, slots=True)
-class QueueFigures:
-    """How one queue went."""
-
-    passed: Passed
-    waits: Times
-    runs: Times
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """What a page of statistics shows."""
 
     bars: list[Bar]
     tasks: list[TaskFigures]
+    """Those with the most done first."""
+    queues: dict[str, QueueFigures]
+    """In name order."""
     waits: Times
     runs: Times
     attempts: dict[int, int]
@@ -106,6 +115,7 @@ def figures(period: str, *, queue: str = "", task: str = "", database: str | Non
     return Figures(
         bars=_bars(store, since, now, step, (queue, task)),
         tasks=tasks,
+        queues=_by_queue(tasks),
         waits=_together(waits.values()),
         runs=_together(runs.values()),
         attempts=dict(sorted(store.attempts_taken().items())),
@@ -150,6 +160,21 @@ def _times(
         runs.setdefault((queue, task), Times()).add(ran)
         read += 1
     return waits, runs, read
+
+
+def _by_queue(tasks: Iterable[TaskFigures]) -> dict[str, QueueFigures]:
+    """Add up the tasks of each queue."""
+    found: dict[str, list[TaskFigures]] = {}
+    for each in tasks:
+        found.setdefault(each.queue, []).append(each)
+    return {
+        queue: QueueFigures(
+            Passed(*(sum(counts) for counts in zip(*(each.passed for each in some), strict=True))),
+            _together([each.waits for each in some]),
+            _together([each.runs for each in some]),
+        )
+        for queue, some in sorted(found.items())
+    }
 
 
 def _together(times: Iterable[Times]) -> Times:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +16,7 @@ from tests.factories import FinishedJobFactory, JobFactory, LeaseFactory, QueueM
 
 pytestmark = pytest.mark.django_db
 
-STATISTICS = page("queue", name="statistics")
+STATISTICS, FILE = page("queue", name="statistics"), page("queue", name="csv")
 RUNS = ",".join("5" if place == 4 else "0" for place in range(32))
 
 
@@ -37,7 +40,7 @@ def test_each_task_is_told_with_its_percentiles(viewer):
     found = viewer.get(STATISTICS)
 
     [row] = found.context["tasks"]
-    assert (row.figures.queue, row.figures.passed.done, row.runs, row.waits) == ("mail", 10, ["16 ms"] * 3, ["-"] * 3)
+    assert (row.queue, row.passed.done, row.runs, row.waits) == ("mail", 10, ["16 ms"] * 3, ["-"] * 3)
     assert "range=24h&amp;queue=mail&amp;task=shop.tasks.send" in found.content.decode()
 
 
@@ -49,13 +52,67 @@ def test_every_range_can_be_narrowed(viewer, period):
 
     found = viewer.get(STATISTICS, {"range": period, "queue": "mail"})
 
-    assert [each.figures.task for each in found.context["tasks"]] == ["a"]
+    assert [each.task for each in found.context["tasks"]] == ["a"]
+
+
+def test_queues_are_told_with_what_their_tasks_add_up_to(viewer):
+    """In name order; each leads to its own page."""
+    QueueMinuteFactory(queue="mail", task="a", done=5, failed=1, run_histogram=RUNS)
+    QueueMinuteFactory(queue="mail", task="b", done=2, dead=1)
+    QueueMinuteFactory(queue="slow", task="b", done=1)
+
+    found = viewer.get(STATISTICS)
+
+    rows = [(row.queue, row.passed, row.runs[0]) for row in found.context["queues"]]
+    assert rows == [("mail", (7, 1, 1), "16 ms"), ("slow", (1, 0, 0), "-")]
+    assert "?range=24h&amp;queue=mail" in found.content.decode()
+
+
+@pytest.mark.parametrize(("order", "tasks"), [("done", "abc"), ("failed", "cab"), ("time", "bac"), ("other", "abc")])
+def test_tasks_are_ordered_by_what_is_asked_for(viewer, order, tasks):
+    """Which of them costs the most time, or fails the most, need not be the one that runs the most."""
+    QueueMinuteFactory(task="a", done=9, failed=1, run_histogram=RUNS)
+    QueueMinuteFactory(task="b", done=3, run_histogram="0,0,0,0,0,0,0,0,0,0,0,0,3")
+    QueueMinuteFactory(task="c", done=1, failed=8)
+
+    found = viewer.get(STATISTICS, {"order": order})
+
+    assert "".join(row.task for row in found.context["tasks"]) == tasks
+
+
+def test_figures_are_sent_as_a_file(viewer):
+    """As numbers, with the filters of the page."""
+    QueueMinuteFactory(queue="mail", task="shop.tasks.send", done=5, failed=1, run_histogram=RUNS)
+    QueueMinuteFactory(queue="other")
+
+    found = viewer.get(FILE, {"queue": "mail", "range": "1h"})
+
+    assert found["Content-Type"].startswith("text/csv")
+    assert found["Content-Disposition"] == 'attachment; filename="workqueue-1h.csv"'
+    [row] = csv.DictReader(StringIO(found.content.decode()))
+    assert (row["queue"], row["task"], row["done"], row["failed_attempts"]) == ("mail", "shop.tasks.send", "5", "1")
+    assert (row["run_seconds_total"], row["ran_seconds_p95"], row["waited_seconds_p95"]) == ("0.060", "0.016", "")
+
+
+def test_file_holds_no_formula(viewer):
+    """Whoever may enqueue chooses the names, and whoever opens the file in a spreadsheet must not run them."""
+    QueueMinuteFactory(queue="=cmd|' /C calc'!A0", task='+HYPERLINK("http://evil")')
+
+    rows = list(csv.reader(StringIO(viewer.get(FILE).content.decode())))
+
+    assert rows[1][:2] == ["'=cmd|' /C calc'!A0", '\'+HYPERLINK("http://evil")']
+
+
+def test_file_needs_the_permission_of_the_page(client, browser):
+    """And is not found for what cannot be asked."""
+    assert client.get(FILE).status_code == 302
+    assert browser("view_job").get(FILE).status_code == 403
 
 
 @pytest.mark.parametrize("query", ["?range=2y", "?queue=a%00b", "?task=%00"])
 def test_what_cannot_be_asked_is_not_found(viewer, query):
     """And is no error of the server."""
-    assert viewer.get(STATISTICS + query).status_code == 404
+    assert viewer.get(STATISTICS + query).status_code == viewer.get(FILE + query).status_code == 404
 
 
 def test_statements_are_as_many_however_much_was_done(viewer):
