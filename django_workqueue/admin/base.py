@@ -52,7 +52,8 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     sortable_by = ()
 
     class Media:
-        css = {"all": ("django_workqueue/admin.css",)}
+        css = {"all": ("django_workqueue/admin.css", "django_workqueue/jobs.css")}
+        js = ("django_workqueue/copy.js",)
 
     @property
     def database(self) -> str:
@@ -75,6 +76,10 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the row, or None. PostgreSQL cannot be asked for a text that holds a NUL character."""
         return None if "\x00" in object_id else super().get_object(request, object_id, from_field)
+
+    def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of one page with what only the list shows."""
+        return rows
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Allow what a filter of the list asks for; any other lookup in an address could scan the table."""

@@ -76,7 +76,7 @@ class BoundedChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Read one page, and count up to a limit."""
         rows = self.keyset.after(self.queryset, self._position(self.page_start))
-        page = list(rows[: self.list_per_page + 1])
+        page = list(self.model_admin.listed(rows)[: self.list_per_page + 1])
         self.result_list = page[: self.list_per_page]
         self.result_count = capped_count(self.queryset)
         self.older = self._link_behind(self.result_list[-1]) if len(page) > len(self.result_list) else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.enums import TextChoices
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -13,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..domain.states import DeathReason, Ending, JobState
 from ..models import Queue
+from ..store import store_for
 from .search import Reach
 
 QUEUE_CHOICES = 100
@@ -56,8 +59,15 @@ class WordFilter(ColumnFilter):
         return self.words.choices
 
 
+WAITS_FOR_RETRY = "retry"
+
+
 class StateFilter(WordFilter):
-    """Filters live jobs by state. Each state has a partial index of its own."""
+    """
+    Filters live jobs by state. Each state has a partial index of its own.
+
+    A job that waits for its next try is scheduled; to a person it is something else than one whose time has not come.
+    """
 
     title = _("state")
     parameter_name = "state"
@@ -69,9 +79,17 @@ class StateFilter(WordFilter):
         if self.value() == JobState.LEASED:
             # No more than the fleet holds, but old: not to be looked for among the newest jobs.
             self.reach = Reach.FEW
+        elif self.value() == WAITS_FOR_RETRY:
+            self.reach = Reach.ALL
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[Any, Any]]:
+        """Return the states, and the wait for the next try."""
+        return [*super().lookups(request, model_admin), (WAITS_FOR_RETRY, _("Waiting for retry"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the jobs in the chosen state, by what its index is known by."""
+        if self.value() == WAITS_FOR_RETRY:
+            return queryset.filter(state=JobState.SCHEDULED, attempts__gt=0)
         rows = super().queryset(request, queryset)
         match self.value():
             case JobState.LEASED:
@@ -133,3 +151,143 @@ class OutcomeFilter(WordFilter):
     title = _("outcome")
     parameter_name = "outcome"
     words = Ending
+
+
+class PriorityFilter(ColumnFilter):
+    """Filters by whether a job goes before or behind the others of its tenant."""
+
+    title = _("priority")
+    parameter_name = "priority"
+    _ranges: ClassVar[dict[str, dict[str, int]]] = {
+        "raised": {"priority__gt": 0},
+        "usual": {"priority": 0},
+        "lowered": {"priority__lt": 0},
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the three ranges: two hundred numbers are no choice."""
+        return [("raised", _("Raised (above 0)")), ("usual", _("0")), ("lowered", _("Lowered (below 0)"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of the chosen range; none for a word that is no range."""
+        if self.value() is None:
+            return queryset
+        chosen = self._ranges.get(self.value() or "")
+        return queryset.none() if chosen is None else queryset.filter(**chosen)
+
+
+class SpanFilter(ColumnFilter):
+    """Filters by how long ago something was, in fixed windows, by the database's clock."""
+
+    spans: ClassVar[dict[str, tuple[timedelta, Any]]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the windows."""
+        return [(name, label) for name, (_span, label) in self.spans.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows in the chosen window; none for a word that is no window."""
+        if self.value() is None:
+            return queryset
+        chosen = self.spans.get(self.value() or "")
+        if chosen is None:
+            return queryset.none()
+        store = store_for(queryset.db)
+        return self.within(queryset, store.now() - chosen[0])
+
+    def within(self, rows: QuerySet[Any], since: Any) -> QuerySet[Any]:
+        """Return those that are not older than ``since``."""
+        return rows.filter((f"{self.parameter_name}_at__gte", since))
+
+
+LAST: dict[str, tuple[timedelta, Any]] = {
+    "1h": (timedelta(hours=1), _("In the last hour")),
+    "24h": (timedelta(days=1), _("In the last 24 hours")),
+    "7d": (timedelta(days=7), _("In the last 7 days")),
+}
+
+
+class EnqueuedFilter(SpanFilter):
+    """Filters by when a job was enqueued."""
+
+    title = _("enqueued")
+    parameter_name = "enqueued"
+    spans = LAST
+
+
+class DiedFilter(SpanFilter):
+    """Filters dead letters by when they died."""
+
+    title = _("died")
+    parameter_name = "died"
+    spans = LAST
+    # The list is in this order.
+    reach = Reach.PAGE
+
+
+class LateFilter(SpanFilter):
+    """Filters live jobs that should have begun some time ago: ready, or scheduled and past their time."""
+
+    title = _("late")
+    parameter_name = "late"
+    spans: ClassVar[dict[str, tuple[timedelta, Any]]] = {
+        "1m": (timedelta(minutes=1), _("Due for a minute")),
+        "10m": (timedelta(minutes=10), _("Due for ten minutes")),
+        "1h": (timedelta(hours=1), _("Due for an hour")),
+    }
+
+    def within(self, rows: QuerySet[Any], since: Any) -> QuerySet[Any]:
+        """Return those that were due before ``since``, and that no worker has taken."""
+        waits = Q(state=JobState.READY) | Q(state=JobState.SCHEDULED)
+        return rows.filter(waits, ready_at__lte=since)
+
+
+class TypedFilter(ColumnFilter):
+    """Filters by what a person types: the values are too many for a choice, and to find them all would be a scan."""
+
+    template = "admin/django_workqueue/includes/typed_filter.html"
+    lookup: ClassVar[str]
+
+    def __init__(self, request: HttpRequest, *args: Any) -> None:
+        super().__init__(request, *args)
+        # A new filter begins on the first page.
+        left_out = {self.parameter_name, "after", "from", "e"}
+        self._others = [(name, text) for name, texts in request.GET.lists() for text in texts if name not in left_out]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return none: there is a field instead."""
+        return []
+
+    def has_output(self) -> bool:
+        """Hold always."""
+        return True
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """Yield the one field, with what the other filters have."""
+        yield {
+            "display": self.value() or "",
+            "name": self.parameter_name,
+            "others": self._others,
+            "selected": bool(self.value()),
+            "query_string": changelist.get_query_string(remove=[self.parameter_name]),
+        }
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows that are meant."""
+        return queryset.filter((self.lookup, self.value())) if self.value() else queryset
+
+
+class TaskFilter(TypedFilter):
+    """Filters by the beginning of a task's dotted path."""
+
+    title = _("task")
+    parameter_name = "task"
+    lookup = "task__startswith"
+
+
+class TenantFilter(TypedFilter):
+    """Filters by tenant."""
+
+    title = _("tenant")
+    parameter_name = "tenant"
+    lookup = "tenant"

@@ -20,6 +20,7 @@ from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
 from .base import Fieldset
 from .failures import History
+from .list_columns import ListColumnsMixin
 from .revealing import RevealingMixin, json_of, veil_of
 from .search import JOB_WORDS, Reach, Search
 from .steps import steps_of
@@ -35,7 +36,7 @@ WHERE: Fieldset = (
 )
 
 
-class JobColumnsMixin(RevealingMixin):
+class JobColumnsMixin(ListColumnsMixin, RevealingMixin):
     """A screen over one of the tables that hold jobs."""
 
     # Ids ascend with time, so the primary key is the order of arrival.
@@ -48,7 +49,7 @@ class JobColumnsMixin(RevealingMixin):
     search_fields = ("id", "dedupe_key")
     search_help_text = gettext_lazy(
         "Type an id, a dedupe key, or the beginning of a task's dotted path. "
-        "Or name what you mean: tenant:acme task:shop. queue:mail key:order-17"
+        "Or name what you mean: tenant:acme task:shop. queue:mail key:order-17 error:ValueError"
     )
 
     enqueued = when("enqueued_at", gettext_lazy("enqueued"))

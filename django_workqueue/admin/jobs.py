@@ -12,14 +12,15 @@ from django.utils.translation import gettext_lazy as _
 from ..domain.progress import Progress
 from ..domain.states import JobState
 from ..models import Job
-from .filters import QueueFilter, StateFilter
+from .filters import EnqueuedFilter, LateFilter, PriorityFilter, QueueFilter, StateFilter, TaskFilter, TenantFilter
 from .job_columns import WHAT, WHERE, JobColumnsMixin
 from .matching import MatchingMixin
 from .operations import CANCEL, FORCE_CANCEL
 from .rescheduling import MOVE, RUN_NOW
 from .revealing import veil_of
 from .search import LIVE_WORDS
-from .words import age, read_at, when
+from .shown import pill, stacked
+from .words import age, duration, read_at, when
 
 
 class JobAdminMixin(MatchingMixin, JobColumnsMixin):
@@ -28,8 +29,9 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
     refreshes = True
     actions = ("run_now", "move", "cancel", "force_cancel")
     operations = (RUN_NOW, MOVE, CANCEL, FORCE_CANCEL)
-    list_display = ("task", "state", "timing", "shown_progress", "queue", "tenant", "tries", "enqueued")
-    list_filter = (StateFilter, QueueFilter)
+    list_display = ("named", "standing", "tries", "timing", "holder", "lane", "preview")
+    list_filter = (StateFilter, LateFilter, QueueFilter, PriorityFilter, EnqueuedFilter, TaskFilter, TenantFilter)
+    list_select_related = ("lease",)
     words = LIVE_WORDS
     empty_text = _(
         "No job is waiting or running. Calling enqueue() on a task puts one here; those that are over are "
@@ -73,6 +75,21 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Whether the user may cancel."""
         return self._may(request, CANCEL)
+
+    @admin.display(description=_("state"))
+    def standing(self, row: Job) -> str:
+        """Show the state, and how far a running job is."""
+        if row.state == JobState.SCHEDULED and row.attempts:
+            return pill("retry", _("Waiting for retry"))
+        shown = pill(row.state, row.get_state_display())
+        return shown if row.progress is None else stacked(shown, self.shown_progress(row))
+
+    @admin.display(description=_("worker"))
+    def holder(self, row: Job) -> str:
+        """Show which worker holds the job, and for how long; a dash for one that waits."""
+        if row.lease is None:
+            return "-"
+        return stacked(row.lease.worker, _("for %(time)s") % {"time": duration(read_at(row) - row.lease.acquired_at)})
 
     @admin.display(description=_("progress"))
     def shown_progress(self, row: Job) -> str:

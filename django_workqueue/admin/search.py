@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils.text import smart_split, unescape_string_literal
 
-_DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\.([^\W\d]\w*)?")
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\.?")
 
 
 class Reach(Enum):
@@ -32,6 +32,10 @@ class Word(NamedTuple):
 
     lookup: str
     reach: Reach
+    form: Callable[[str], str] = str
+    """What is looked for, of what was typed."""
+    known_by: tuple[tuple[str, Any], ...] = ()
+    """The condition that an index is known by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Search:
         """Return those of ``rows`` that are meant; none of them when a value cannot be, as in ``id:7``."""
         for word, value in self.conditions:
             try:
-                rows = rows.filter((word.lookup, value))
+                rows = rows.filter((word.lookup, word.form(value)), *word.known_by)
             except (ValidationError, ValueError):
                 return rows.none()
         return rows
@@ -79,11 +83,21 @@ def _guess(term: str) -> str:
     try:
         UUID(term)
     except ValueError:
-        return "task" if _DOTTED_PATH.fullmatch(term) else "key"
+        return "task" if _PATH.fullmatch(term) else "key"
     return "id"
 
 
+def _class_name(text: str) -> str:
+    """
+    Return the class of an error without its message: "error:ValueError" finds all of them.
+
+    Messages quote what is private; whoever could search them letter by letter could read them.
+    """
+    return text.partition(":")[0].rpartition(".")[2].strip()
+
+
 JOB_WORDS: Mapping[str, Word] = {
+    "error": Word("last_error__startswith", Reach.ALL, _class_name),
     "id": Word("pk", Reach.FEW),
     "key": Word("dedupe_key", Reach.ALL),
     "queue": Word("queue", Reach.ALL),
@@ -96,5 +110,8 @@ LIVE_WORDS: Mapping[str, Word] = {
     # The unique index over keys is partial: it holds the live jobs that have one, and no others.
     "key": Word("dedupe_key", Reach.FEW),
     "lease": Word("lease__id", Reach.FEW),
+    "worker": Word("lease__worker", Reach.FEW, known_by=(("lease__isnull", False),)),
 }
 """The words for live jobs."""
+FINISHED_WORDS: Mapping[str, Word] = {**JOB_WORDS, "worker": Word("worker", Reach.ALL)}
+"""The words for finished jobs."""

@@ -30,12 +30,15 @@ def meaning(text, words=LIVE_WORDS):
         ("order:17", [("dedupe_key", "order:17")]),
         ("shop.tasks.send", [("task__startswith", "shop.tasks.send")]),
         ("shop.", [("task__startswith", "shop.")]),
+        ("shop", [("task__startswith", "shop")]),
         ("key:shop.tasks", [("dedupe_key", "shop.tasks")]),
         (f"key:{ID}", [("dedupe_key", ID)]),
         ('key:"order 17"', [("dedupe_key", "order 17")]),
         ('"order 17"', [("dedupe_key", "order 17")]),
         ("tenant:acme task:shop. queue:mail", [("tenant", "acme"), ("task__startswith", "shop."), ("queue", "mail")]),
         ("lease:12", [("lease__id", "12")]),
+        ("worker:web1:1:5f3a", [("lease__worker", "web1:1:5f3a")]),
+        ("error:ValueError", [("last_error__startswith", "ValueError")]),
         ('"', [("dedupe_key", '"')]),
         ("key:", [("dedupe_key", "")]),
     ],
@@ -100,3 +103,24 @@ def test_task_is_searched_by_its_letters(viewer):
 def test_nul_character_is_no_error_of_the_server(viewer, query):
     """PostgreSQL cannot hold it; SQLite would find nothing."""
     assert viewer.get(page("job", query=query), follow=True).status_code == 200
+
+
+def test_jobs_are_found_by_the_worker_that_holds_or_ran_them(viewer):
+    """What a process did, and what it does now."""
+    JobFactory(leased=True, lease__worker="web2:1:aaaa")
+    FinishedJobFactory(worker="web2:1:aaaa")
+    held, ran = JobFactory(leased=True), FinishedJobFactory()
+
+    assert listed(viewer.get(page("job"), {"q": "worker:web1:1:5f3a"})) == [held.pk]
+    assert listed(viewer.get(page("finishedjob"), {"q": "worker:web1:1:5f3a"})) == [ran.pk]
+
+
+@pytest.mark.parametrize(("model", "factory"), [("job", JobFactory), ("deadletter", DeadLetterFactory)])
+@pytest.mark.parametrize("text", ["ValueError", "builtins.ValueError", "ValueError: the printer", "Value"])
+def test_errors_are_found_by_their_class_and_never_by_their_message(viewer, model, factory, text):
+    """A message quotes what may be hidden; who could search it letter by letter could read it."""
+    other = "ValueError: another message"
+    rows = [factory(last_error="ValueError: the printer is on fire"), factory(last_error=other)]
+    factory(last_error="KeyError: ValueError")
+
+    assert listed(viewer.get(page(model), {"q": f'error:"{text}"'})) == [row.pk for row in reversed(rows)]
