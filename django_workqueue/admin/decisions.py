@@ -102,6 +102,7 @@ DISCARD = Operation(
         "A discarded dead letter is deleted with all its failures and never runs again. This cannot be undone."
     ),
     button=gettext_lazy("Yes, discard"),
+    is_final=True,
     done=ngettext_lazy("%(count)d dead letter was discarded.", "%(count)d dead letters were discarded.", "count"),
     act=_discard,
     log_flag=DELETION,

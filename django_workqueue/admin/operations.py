@@ -62,6 +62,8 @@ class Operation:
     """What may be asked beside."""
     initial: Callable[[Any], dict[str, Any]] = lambda _row: {}
     """What its form shows at first on the page of a row."""
+    is_final: bool = False
+    """Whether it cannot be taken back; its button warns."""
     single: bool = False
     """Whether it makes sense for one row alone."""
     every: Any = ""
@@ -161,6 +163,7 @@ CANCEL = Operation(
         "if it looks. No other attempt begins."
     ),
     button=gettext_lazy("Yes, cancel"),
+    is_final=True,
     act=_cancel,
     log_text=gettext_lazy("Cancelled."),
 )
@@ -174,6 +177,7 @@ FORCE_CANCEL = Operation(
         "thread, and if that does not help, its worker starts over once its other jobs have ended."
     ),
     button=gettext_lazy("Yes, cancel by force"),
+    is_final=True,
     act=_force,
     log_text=gettext_lazy("Cancelled by force."),
     applies_to=lambda job: job.state == JobState.LEASED,

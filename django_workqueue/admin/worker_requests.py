@@ -88,6 +88,7 @@ STOP = Operation(
         "other in its place; a service manager or a cluster that keeps it running does."
     ),
     button=gettext_lazy("Yes, stop"),
+    is_final=True,
     act=_asking(WorkerRequest.STOP),
     log_text=gettext_lazy("Asked to stop."),
     form=ReasonForm,
@@ -108,6 +109,7 @@ FORGET = Operation(
         "is alive is left as it is."
     ),
     button=gettext_lazy("Yes, forget"),
+    is_final=True,
     act=_forget,
     log_text=gettext_lazy("Forgotten."),
     form=ReasonForm,

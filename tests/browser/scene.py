@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_workqueue import chain, group
 from django_workqueue.domain.progress import Progress
 from django_workqueue.domain.states import FailureKind
-from django_workqueue.models import Job, Queue, Worker, Workflow
+from django_workqueue.models import Job, Lease, Queue, QueueMinute, Worker, Workflow
 from django_workqueue.testing import drain
 from tests.factories import (
     DeadLetterFactory,
@@ -62,6 +62,15 @@ def play() -> None:
     _schedules()
 
 
+def keep_alive() -> None:
+    """Let the workers that live, and what they hold, not grow old while the scene is looked at."""
+    now = timezone.now()
+    living = Worker.objects.exclude(name="batch2")
+    living.update(seen_at=now - timedelta(seconds=3))
+    held = Lease.objects.filter(worker__in=living.values("pk"))
+    held.update(renewed_at=now - timedelta(seconds=3), expires_at=now + timedelta(seconds=27))
+
+
 def _fleet() -> list[Worker]:
     given = {"versions": "django_workqueue 0.1, Django 6.1, Python 3.13", "slots": 8}
     mail = [
@@ -99,20 +108,20 @@ def _queues() -> None:
 
 def _rollups(lots: random.Random, workers: list[Worker]) -> None:
     now = timezone.now().replace(second=0, microsecond=0)
-    # By the minute for the last hour; before that every tenth stands for a day.
-    ages = [*range(60), *range(60, 24 * 60, 10)]
-    for minutes in ages:
-        for queue, task, done, of in HOUR:
-            moment = {"minute": now - timedelta(minutes=minutes), "worker": workers[minutes % 2].id}
-            _rollup(queue, task, max(0, round(lots.gauss(done, done / 6))), of, **moment)
+    rows = [
+        _rollup(queue, task, max(0, round(lots.gauss(done, done / 6))), of, minute=now - age, worker=workers[0].id)
+        for age in (timedelta(minutes=minutes) for minutes in range(6 * 60))
+        for queue, task, done, of in HOUR
+    ]
+    QueueMinute.objects.bulk_create(rows)
 
 
-def _rollup(queue: str, task: str, count: int, of: int, *, minute: datetime, worker: str) -> None:
+def _rollup(queue: str, task: str, count: int, of: int, *, minute: datetime, worker: str) -> QueueMinute:
     is_down = queue == "webhooks" and minute > timezone.now() - timedelta(minutes=22)
     failed = round(count * 0.6) if is_down else count // of
     waits = [0, 1, 3, count // 2, count // 3, count // 9, 1, 1 if is_down else 0]
     runs = [0, 0, 0, 0, count // 8, count // 2, count // 3, 2, 1, int(is_down) * 4]
-    QueueMinuteFactory(
+    return QueueMinuteFactory.build(
         queue=queue, task=task, minute=minute, worker=worker, done=count - failed, failed=failed,
         dead=failed // 12, wait_histogram=",".join(map(str, waits)), run_histogram=",".join(map(str, runs)),
     )  # fmt: skip
@@ -161,7 +170,7 @@ def _import(worker: Worker) -> Job:
     job = JobFactory(
         leased=True, lease=LeaseFactory(worker=worker.id, queue="imports", acquired_at=ago(minutes=6)),
         task="shop.tasks.import_catalogue", queue="imports", tenant="globex", args='["globex-spring.csv"]', kwargs="{}",
-        priority=10, attempts=2, max_attempts=3, progress=progress.encode(),
+        priority=10, ready_at=ago(minutes=7), attempts=2, max_attempts=3, progress=progress.encode(),
         last_error="ConnectionResetError: [Errno 104]",
         dedupe_key="catalogue-globex", metadata='{"requested_by":"henk"}', enqueued_at=ago(minutes=9),
     )  # fmt: skip
