@@ -64,40 +64,34 @@ WAITS_FOR_RETRY = "retry"
 
 class StateFilter(WordFilter):
     """
-    Filters live jobs by state. Each state has a partial index of its own.
+    Filters live jobs by state. Each state has a partial index of its own, in the order in which workers need it.
 
-    A job that waits for its next try is scheduled; to a person it is something else than one whose time has not come.
+    Where those in the state are few, in the chosen queue at least, they are all found by it; where they are many, the
+    newest jobs are looked through. A job that waits for its next try is scheduled; to a person it is something else
+    than one whose time has not come.
     """
 
     title = _("state")
     parameter_name = "state"
     words = JobState
-    reach = Reach.PAGE
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        if self.value() == JobState.LEASED:
-            # No more than the fleet holds, but old: not to be looked for among the newest jobs.
-            self.reach = Reach.FEW
-        elif self.value() == WAITS_FOR_RETRY:
-            self.reach = Reach.ALL
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[Any, Any]]:
         """Return the states, and the wait for the next try."""
         return [*super().lookups(request, model_admin), (WAITS_FOR_RETRY, _("Waiting for retry"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the jobs in the chosen state, by what its index is known by."""
+        """Return the jobs in the chosen state, those alone that its index has where they are few."""
         if self.value() == WAITS_FOR_RETRY:
-            return queryset.filter(state=JobState.SCHEDULED, attempts__gt=0)
-        rows = super().queryset(request, queryset)
-        match self.value():
-            case JobState.LEASED:
-                return rows.filter(lease__isnull=False)
-            case JobState.BLOCKED:
-                return rows.filter(concurrency_key__isnull=False)
-            case _:
-                return rows
+            return self._in(JobState.SCHEDULED, request, queryset.filter(attempts__gt=0))
+        state = self.value()
+        return queryset.none() if state and state not in JobState.values else self._in(state, request, queryset)
+
+    def _in(self, state: str | None, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        if not state:
+            return rows
+        few = store_for(rows.db).few_in_state(state, request.GET.get(QueueFilter.parameter_name) or None)
+        self.reach = Reach.ALL if few is None else Reach.FEW
+        return rows.filter(state=state) if few is None else rows.filter(state=state, pk__in=few)
 
 
 class ReasonFilter(WordFilter):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -12,6 +12,8 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils.text import smart_split, unescape_string_literal
+
+from ..store import Store, store_for
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\.?")
 
@@ -34,8 +36,8 @@ class Word(NamedTuple):
     reach: Reach
     form: Callable[[str], str] = str
     """What is looked for, of what was typed."""
-    known_by: tuple[tuple[str, Any], ...] = ()
-    """The condition that an index is known by."""
+    few: Callable[[Store, str], Collection[UUID]] | None = None
+    """Finds the ids of those that match, where an index knows them that has them in another order than the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class Search:
         """Return those of ``rows`` that are meant; none of them when a value cannot be, as in ``id:7``."""
         for word, value in self.conditions:
             try:
-                rows = rows.filter((word.lookup, word.form(value)), *word.known_by)
+                rows = rows.filter((word.lookup, word.form(value)))
+                if word.few is not None:
+                    rows = rows.filter(pk__in=word.few(store_for(rows.db), word.form(value)))
             except (ValidationError, ValueError):
                 return rows.none()
         return rows
@@ -107,10 +111,9 @@ JOB_WORDS: Mapping[str, Word] = {
 """The words for every table that holds jobs."""
 LIVE_WORDS: Mapping[str, Word] = {
     **JOB_WORDS,
-    # The unique index over keys is partial: it holds the live jobs that have one, and no others.
-    "key": Word("dedupe_key", Reach.FEW),
-    "lease": Word("lease__id", Reach.FEW),
-    "worker": Word("lease__worker", Reach.FEW, known_by=(("lease__isnull", False),)),
+    "key": Word("dedupe_key", Reach.FEW, few=Store.few_with_key),
+    "lease": Word("lease__id", Reach.FEW, few=Store.few_of_lease),
+    "worker": Word("lease__worker", Reach.FEW, few=Store.few_of_worker),
 }
 """The words for live jobs."""
 FINISHED_WORDS: Mapping[str, Word] = {**JOB_WORDS, "worker": Word("worker", Reach.ALL)}

@@ -69,19 +69,20 @@ def jobs(wanted: Wanted, *, after: str | None = None, limit: int = 50, database:
     """
     Return up to ``limit`` live or finished jobs, newest first, behind the place ``after`` of an earlier page.
 
-    At most WINDOW rows are looked at: a page may be empty and still not the last. Raises InvalidJobError for a place
-    that no page has given.
+    At most WINDOW rows are looked at, but for a state that few jobs are in: a page may be empty and still not the last.
+    Raises InvalidJobError for a place that no page has given.
     """
+    rows: QuerySet[Any] = Job.objects.select_related("lease")
+    window: QuerySet[Any] | None = Job.objects.all()
     if wanted.state in Ending.values:
-        rows: QuerySet[Any] = FinishedJob.objects.filter(outcome=wanted.state)
-    elif wanted.state == JobState.LEASED:
-        # The index of the leased ones is known by its lease alone.
-        rows = Job.objects.filter(lease__isnull=False).select_related("lease")
-    else:
-        rows = Job.objects.select_related("lease")
-        rows = rows if wanted.state is None else rows.filter(state=wanted.state)
+        rows, window = FinishedJob.objects.filter(outcome=wanted.state), FinishedJob.objects.all()
+    elif wanted.state in JobState.values:
+        rows = rows.filter(state=wanted.state)
+        few = store_for(database).few_in_state(wanted.state, wanted.queue)
+        if few is not None:
+            rows, window = rows.filter(pk__in=few), None
     place: dict[str, Any] = {"after": after, "limit": limit, "database": database}
-    return _page(_with_error(rows), NEWEST, wanted, window=rows.model._default_manager.all(), **place)
+    return _page(_with_error(rows), NEWEST, wanted, window=window, **place)
 
 
 def dead(wanted: Wanted, *, after: str | None = None, limit: int = 50, database: str | None = None) -> Page:
@@ -167,7 +168,7 @@ def _page(
     keyset: Keyset,
     wanted: Wanted,
     *,
-    window: QuerySet[Any],
+    window: QuerySet[Any] | None,
     after: str | None,
     limit: int,
     database: str | None,
@@ -175,7 +176,9 @@ def _page(
     store = store_for(database)
     start = None if after is None else _place(rows.model, keyset, after)
     behind = keyset.after(rows.using(store.alias).order_by(*keyset.columns), start)
-    end = _floor(window.using(store.alias), keyset, start) if wanted.is_narrow else None
+    end = None
+    if window is not None and wanted.is_narrow:
+        end = _floor(window.using(store.alias), keyset, start)
     found = list(wanted.apply(keyset.until(behind, end))[: limit + 1])
     if len(found) > limit:
         end = keyset.position(found[limit - 1])

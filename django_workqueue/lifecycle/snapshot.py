@@ -15,6 +15,8 @@ from .operate import silence, stats
 
 SPAN = timedelta(minutes=5)
 """How far back the figures of tasks reach."""
+PATIENCE = timedelta(seconds=5)
+"""How long one statement may take: a monitor asks again."""
 MOST_ROLLUPS = 20_000
 """Rollups that are read, one for each worker, queue, task and minute; the latest ones if there are more."""
 QUANTILES = (0.5, 0.95, 0.99)
@@ -54,12 +56,17 @@ class Snapshot:
 
 
 def snapshot(*, database: str | None = None) -> Snapshot:
-    """Read the numbers. The statements are as many whatever the backlog, and none of them scans it."""
+    """
+    Read the numbers. The statements are as many whatever the backlog, and none of them scans it.
+
+    Raises OperationalError when one takes longer than PATIENCE.
+    """
     store = store_for(database)
-    now = store.now()
-    return Snapshot(
-        read_at=now, queues=stats(database=database), tasks=_tasks(store, now), workers=_workers(store, now)
-    )
+    with store.looking(PATIENCE):
+        now = store.now()
+        return Snapshot(
+            read_at=now, queues=stats(database=database), tasks=_tasks(store, now), workers=_workers(store, now)
+        )
 
 
 def quantile(histogram: Iterable[int], share: float) -> float | None:

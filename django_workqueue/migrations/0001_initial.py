@@ -591,7 +591,7 @@ class Migration(migrations.Migration):
                                 _connector="OR",
                             ),
                         ),
-                        fields=("queue", "tenant", "dedupe_key"),
+                        fields=("dedupe_key", "queue", "tenant"),
                         name="dwq_job_dedupe",
                     ),
                 ],

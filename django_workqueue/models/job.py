@@ -121,7 +121,8 @@ class Job(JobColumns):
                 name="dwq_job_leased_has_lease",
             ),
             models.UniqueConstraint(
-                fields=("queue", "tenant", "dedupe_key"),
+                # The key in front: people look for one without knowing its lane.
+                fields=("dedupe_key", "queue", "tenant"),
                 condition=Q(dedupe_key__isnull=False) & (Q(dedupe_until_start=False) | ~Q(state="leased")),
                 name="dwq_job_dedupe",
             ),

@@ -14,7 +14,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from ..models import DeadLetter, Failure, FinishedJob, Job, QueueMinute, Schedule, Worker
-from .watch import Watching
+from .few import Picking
 
 LOOKED_THROUGH = 1000
 """Rows, the newest of a table, among which something is looked for."""
@@ -72,7 +72,7 @@ class Fleet(NamedTuple):
     running: int
 
 
-class Surveying(Watching):
+class Surveying(Picking):
     """What warnings and statistics are made of."""
 
     @contextmanager

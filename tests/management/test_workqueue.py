@@ -271,6 +271,7 @@ def test_settings_that_cannot_work_are_a_fault_of_usage(settings):
     assert caught.value.returncode == EXIT_USAGE
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("subcommand", ["prune", "stats"])
 def test_database_that_is_away_is_told_in_a_sentence(subcommand, monkeypatch):
     """A cron job's mail is to be read by people."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 from django.utils.connection import ConnectionDoesNotExist
 
 from ...domain.contract import InvalidTask
@@ -20,11 +21,15 @@ from ...exceptions import (
     TaskNotRegisteredError,
     WorkQueueError,
 )
+from ...store import store_for
 from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
 from ..subcommands import SUBCOMMANDS
+from ..subcommands.base import Subcommand
 from ..words import as_json, harmless, printable
 
+PATIENCE = timedelta(seconds=20)
+"""How long one statement of a subcommand that only reads may take."""
 FAULTS_OF_USAGE = (
     ImproperlyConfigured,
     ConnectionDoesNotExist,
@@ -57,7 +62,7 @@ class Command(QueueCommand):
         """Do it, and print the report."""
         chosen = SUBCOMMANDS[subcommand]
         try:
-            report = chosen.run(database=database, **given)
+            report = _reading(chosen, database, given) if chosen.only_reads else chosen.run(database=database, **given)
         except FAULTS_OF_USAGE as error:
             raise CommandError(harmless(str(error)), returncode=EXIT_USAGE) from error
         except DatabaseError as error:
@@ -77,3 +82,16 @@ class Command(QueueCommand):
         except BrokenPipeError:
             # What is still in the buffer is written when Python ends, and would fail once more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reading(chosen: Subcommand, database: str | None, given: dict[str, Any]) -> Any:
+    """Read what is reported without holding anybody up, or the database busy for long."""
+    store = store_for(database)
+    try:
+        with store.looking(PATIENCE):
+            return chosen.run(database=database, **given)
+    except OperationalError as error:
+        if not store.is_too_slow(error):
+            raise
+        told = f"The database was given {PATIENCE.seconds} s for a statement and was not done. Name a queue or a bound."
+        raise CommandError(told) from error

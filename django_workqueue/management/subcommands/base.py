@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
 
 class Subcommand:
     """One thing that people do to the queue. Its docstring's first line is its help."""
+
+    only_reads: ClassVar[bool] = False
+    """Whether it only looks: in a read-only transaction then, in which no statement may last."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the options that this subcommand has beyond those of all."""

@@ -20,6 +20,8 @@ from .filters import add_filters, wanted
 class Dead(Subcommand):
     """Lists dead letters, those that died last first; with --groups by cause."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what is looked for, and where to begin."""
         add_filters(parser, has_groups=True, limit=50)

@@ -30,6 +30,8 @@ _HEAD = ("queue", "ready", "oldest", "dead", "workers", "")
 class Health(Subcommand):
     """Checks the queue against bounds, and for what is wrong. The exit code is 1 when it is not healthy."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the bounds, the queues that they hold for, and what else is looked for."""
         parser.add_argument("--max-age", type=arguments.duration, help="How long a ready job may wait: 90s, 15m.")

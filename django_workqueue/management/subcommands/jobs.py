@@ -19,6 +19,8 @@ from .filters import add_filters, wanted
 class Jobs(Subcommand):
     """Lists jobs, newest first: the live ones, or those in one state."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what is looked for, and where to begin."""
         add_filters(parser, states=(*JobState.values, *Ending.values), limit=50)
@@ -36,6 +38,8 @@ class Jobs(Subcommand):
 
 class OneJob(Subcommand):
     """Shows one job, live, finished or dead, with its failures."""
+
+    only_reads = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add which, and whether what it was given is shown."""

@@ -99,6 +99,8 @@ class Resume(Subcommand):
 class Pauses(Subcommand):
     """Shows what is paused, since when and by whom."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add nothing."""
 

@@ -20,6 +20,8 @@ _HEAD = ("queue", *_COUNTS, "oldest", "workers", "")
 class Stats(Subcommand):
     """Shows every queue: what waits, for how long, what runs, and who serves it."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add which queue."""
         parser.add_argument("--queue", help="Name of a queue, or a pattern (default: all).")

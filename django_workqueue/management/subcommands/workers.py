@@ -21,6 +21,8 @@ _COLUMNS = (
 class Workers(Subcommand):
     """Lists worker processes, with those that went silent within a day."""
 
+    only_reads = True
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Add which, and how many."""
         parser.add_argument("--queue", help="Name of a queue: only the workers that serve it.")
