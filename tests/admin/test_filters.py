@@ -162,7 +162,6 @@ def test_late_jobs_are_those_that_wait_past_their_time(viewer):
         "?priority=usual",
         "?enqueued=1h",
         "?late=1m",
-        "?state=retry",
         "?q=error:ValueError",
     ],
 )
@@ -175,3 +174,22 @@ def test_filter_without_an_index_looks_through_a_window(viewer, monkeypatch, que
 
     assert found.further is not None
     assert found.result_count <= 3
+
+
+@pytest.mark.parametrize("state", ["ready", "scheduled", "retry", "leased"])
+def test_few_jobs_in_a_state_are_found_behind_any_number_of_newer_ones(viewer, monkeypatch, state):
+    """The three that wait are what a person looks for, not that they are not among the newest."""
+    monkeypatch.setattr("django_workqueue.admin.changelist.BoundedChangeList.window", 3)
+    wanted = {
+        "ready": {},
+        "scheduled": {"scheduled": True},
+        "retry": {"scheduled": True, "attempts": 1},
+        "leased": {"leased": True},
+    }
+    job = JobFactory(**wanted[state])
+    JobFactory.create_batch(9, state="parked")
+
+    response = viewer.get(page("job", query=f"?state={state}"))
+
+    assert listed(response) == [job.pk]
+    assert response.context["cl"].further is None
