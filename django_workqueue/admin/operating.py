@@ -13,11 +13,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from ..lifecycle.dead_letters import MOST_BY
 from .base import ReadOnlyMixin
 from .changelist import capped_count
 from .operations import LIMIT, Operation, Tally, perform
 from .options import OptionsForm
+from .words import name_of
 
 SAMPLE = 10
 """Rows named on the page that asks for confirmation."""
@@ -145,4 +145,4 @@ def form_of(operation: Operation, data: Any = None, *, row: Any = None) -> Optio
 
 def options_of(request: HttpRequest, form: OptionsForm | None) -> dict[str, Any]:
     """Return what was asked for, and by whom."""
-    return {"by": request.user.get_username()[:MOST_BY], **(form.cleaned_data if form else {})}
+    return {"by": name_of(request.user), **(form.cleaned_data if form else {})}

@@ -17,7 +17,7 @@ from ..lifecycle.keyset import Keyset
 from ..models import Pause
 from ..store import store_for
 from .base import ReadOnlyMixin
-from .words import when
+from .words import name_of, when
 
 
 class PauseForm(forms.ModelForm):  # type: ignore[type-arg] # generic in the stubs alone
@@ -73,7 +73,7 @@ class PauseAdminMixin(ReadOnlyMixin):
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
         """Pause what the form asked for."""
         named: dict[str, str] = {obj.kind: obj.name}
-        operate.pause(**named, by=request.user.get_username(), database=self.database)
+        operate.pause(**named, by=name_of(request.user), database=self.database)
         obj.pk = self.get_queryset(request).get(kind=obj.kind, name=obj.name).pk
 
     @admin.action(permissions=["pause"], description=gettext_lazy("End selected %(verbose_name_plural)s"))

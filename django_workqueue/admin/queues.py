@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ..domain.states import PauseKind
+from ..exceptions import WorkQueueError
 from ..lifecycle import operate
 from ..lifecycle.keyset import Keyset
 from ..models import Pause
@@ -21,6 +22,7 @@ from ..store import store_for
 from .changelist import BoundedChangeList
 from .queue_columns import QueueChangeList, QueueColumnsMixin
 from .queue_operations import QueueOperatingMixin
+from .words import name_of
 
 
 class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
@@ -73,7 +75,7 @@ class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
     @admin.action(permissions=["pause"], description=gettext_lazy("Pause selected %(verbose_name_plural)s"))
     def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Stop workers from claiming from the selected queues."""
-        by = request.user.get_username()
+        by = name_of(request.user)
         count = self._each(
             request,
             queryset.filter(paused_at__isnull=True),
@@ -103,8 +105,12 @@ class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
         """Change and log each of ``queues``, and return how many they were."""
         count = 0
         for queue in chain.from_iterable(self.keyset.batches(queues, 100)):
-            with store_for(self.database).transaction():
-                act(queue.pk)
-                self.log_change(request, queue, log_text)
+            try:
+                with store_for(self.database).transaction():
+                    act(queue.pk)
+                    self.log_change(request, queue, log_text)
+            except WorkQueueError as error:
+                self.message_user(request, str(error), messages.WARNING)
+                continue
             count += 1
         return count

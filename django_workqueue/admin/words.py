@@ -15,6 +15,8 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from ..models.base import BY_LENGTH
+
 TEXT_LIMIT = 20_000
 """Characters of one stored text on a page."""
 LINE_LIMIT = 80
@@ -104,6 +106,12 @@ def _depth(text: str) -> int:
 def preformatted(text: str) -> str:
     """Return ``text``, escaped and bounded, as an element that keeps its lines; a dash when it is empty."""
     return format_html('<pre class="workqueue-text">{}</pre>', bounded(text)) if text else "-"
+
+
+def name_of(user: Any) -> str:
+    """Return the name of a user as rows keep it: a site that takes its users from elsewhere may have stranger names."""
+    name = "".join(each if each.isprintable() else "?" for each in user.get_username())
+    return name[:BY_LENGTH] or str(user.pk)
 
 
 def read_at(row: Any) -> datetime:

@@ -24,14 +24,18 @@ def pausable(
     queue: str | None = None, *, tenant: str | None = None, task: str | AnyTask | None = None
 ) -> tuple[PauseKind, str]:
     """Return what can be paused by this one name, as it is stored. Raises InvalidJobError."""
+    kind, name = _named(queue, tenant=tenant, task=task)
+    most = TASK_LENGTH if kind is PauseKind.TASK else NAME_LENGTH
+    check_text(kind.value, name, most, may_be_empty=kind is PauseKind.TENANT)
+    return kind, name
+
+
+def _named(queue: str | None, *, tenant: str | None, task: str | AnyTask | None) -> tuple[PauseKind, str]:
     given = {PauseKind.QUEUE: queue_name(queue), PauseKind.TENANT: tenant, PauseKind.TASK: _path(task)}
     named = [(kind, name) for kind, name in given.items() if name is not None]
     if len(named) != 1:
         raise InvalidJobError(f"{len(named)} of queue, tenant and task are named. Name exactly one.")
-    [(kind, name)] = named
-    most = TASK_LENGTH if kind is PauseKind.TASK else NAME_LENGTH
-    check_text(kind.value, name, most, may_be_empty=kind is PauseKind.TENANT)
-    return kind, name
+    return named[0]
 
 
 def pause(
@@ -71,7 +75,8 @@ def resume(
 
     Raises InvalidJobError unless exactly one of the three is named.
     """
-    kind, name = pausable(queue, tenant=tenant, task=task)
+    # Whatever its name: a pause that is there can be ended.
+    kind, name = _named(queue, tenant=tenant, task=task)
     store = store_for(database)
     was_paused = store.resume(kind, name)
     if kind is PauseKind.TASK:
