@@ -11,7 +11,7 @@ from itertools import count
 from django.db import connection
 from django.db import models as fields
 
-from django_workqueue.domain.states import MemberKind
+from django_workqueue.domain.states import MemberKind, MemberState
 from django_workqueue.models import WorkflowMember
 from tests import factories
 
@@ -104,6 +104,7 @@ def make_all(payload):
         **columns(WorkflowMember, payload)
         | {"id": rows["job"].pk, "workflow": rows["workflow"], "position": 0, "last": 0},
         kind=MemberKind.TASK,
+        state=MemberState.ACTIVE,
     )
     return rows
 

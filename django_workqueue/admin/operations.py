@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from ..domain.states import JobState
+from ..exceptions import InvalidJobError, PayloadError
 from ..lifecycle import operate
 from ..lifecycle.keyset import Keyset
 from ..store import store_for
@@ -125,10 +126,14 @@ def perform(
 
 def perform_one(operation: Operation, row: Any, user_id: Any, database: str, options: Options) -> str:
     """Change and log one row in one transaction: nothing is done untold, and no lock is held for long."""
-    with store_for(database).transaction():
-        problem = operation.act(row.pk, database, options)
-        if not problem:
-            LogEntry.objects.log_actions(user_id, [row], operation.log_flag, operation.logged(options))
+    try:
+        with store_for(database).transaction():
+            problem = operation.act(row.pk, database, options)
+            if not problem:
+                LogEntry.objects.log_actions(user_id, [row], operation.log_flag, operation.logged(options))
+    except (InvalidJobError, PayloadError) as error:
+        # A row may have a name that nothing new could have.
+        return str(error)
     return problem
 
 
