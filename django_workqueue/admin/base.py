@@ -9,6 +9,7 @@ from django.contrib.admin.options import ShowFacets
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
@@ -80,6 +81,11 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of one page with what only the list shows."""
         return rows
+
+    def address_of(self, page: str, *args: Any) -> str:
+        """Return the address of a page of this screen."""
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=args, current_app=self.admin_site.name)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Allow what a filter of the list asks for; any other lookup in an address could scan the table."""

@@ -31,13 +31,13 @@ class DeadLetterAdminMixin(CopyingMixin, DeadGroupsMixin, JobColumnsMixin):
 
     keyset = Keyset(("-died_at", "-id"))
     came_at = "died_at"
-    actions = ("requeue", "acknowledge", "discard", "copy")
+    actions = ("requeue", "acknowledge", "discard", "copy", "export")
     operations = (REQUEUE, AMEND, ACKNOWLEDGE, DISCARD, COPY)
     list_display = ("named", "cause", "tries", "times", "last_worker", "lane", "preview")
     list_filter = (GroupFilter, ReasonFilter, AcknowledgedFilter, DiedFilter, QueueFilter, TaskFilter, TenantFilter)
     empty_text = _("No job has stopped for good. One that does waits here until a person decides.")
     fieldsets = (
-        (None, {"fields": ("reason", "died", "enqueued", "tries", "shown_last_error")}),
+        (None, {"fields": ("shown_reason", "died", "enqueued", "tries", "shown_last_error")}),
         WHAT,
         WHERE,
         (_("Seen by"), {"fields": (("acknowledged", "acknowledged_by"), "note")}),
@@ -54,10 +54,15 @@ class DeadLetterAdminMixin(CopyingMixin, DeadGroupsMixin, JobColumnsMixin):
         listed: QuerySet[Any] = rows.annotate(first_failed_at=Subquery(first), last_worker=Subquery(last))
         return listed
 
+    @admin.display(description=_("reason"))
+    def shown_reason(self, row: DeadLetter) -> str:
+        """Show why it stopped."""
+        return pill("dead", row.get_reason_display())
+
     @admin.display(description=_("why"))
     def cause(self, row: DeadLetter) -> str:
         """Show why it stopped, and the beginning of its last error."""
-        return stacked(pill("dead", row.get_reason_display()), self.error_line(row))
+        return stacked(self.shown_reason(row), self.error_line(row))
 
     @admin.display(description=_("died"))
     def times(self, row: Any) -> str:

@@ -24,6 +24,11 @@ class Attempt:
     veil: Veil
 
     @property
+    def started(self) -> str:
+        """When it began."""
+        return age(self.failure.started_at, self.now)
+
+    @property
     def failed(self) -> str:
         """When it failed."""
         return age(self.failure.failed_at, self.now)

@@ -19,14 +19,14 @@ class FinishedJobAdminMixin(CopyingMixin, JobColumnsMixin):
     """Finished jobs, newest first."""
 
     came_at = "finished_at"
-    actions = ("copy",)
+    actions = ("copy", "export")
     operations = (COPY,)
     words = FINISHED_WORDS
     list_display = ("named", "ending", "tries", "finished", "ran_by", "lane", "preview")
     list_filter = (OutcomeFilter, QueueFilter, PriorityFilter, EnqueuedFilter, TaskFilter, TenantFilter)
     empty_text = _("No finished job is kept. WORKQUEUE['RETENTION'] says for how long they are.")
     fieldsets = (
-        (None, {"fields": ("outcome", "finished", "ran", "worker", "shown_result", "expires")}),
+        (None, {"fields": ("ending", "finished", "ran", "worker", "shown_result", "expires")}),
         WHAT,
         WHERE,
         (_("Attempts"), {"fields": ("tries", "interruptions", "enqueued", "started")}),

@@ -6,24 +6,31 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets, unquote
+from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..domain.context import COPY_OF, SCHEDULE
+from ..domain.encoding import decode
 from ..domain.steps import idempotency_key
 from ..lifecycle.keyset import Keyset
 from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
 from .base import Fieldset
+from .changes import changes_of
+from .exporting import ExportingMixin
 from .failures import History
 from .list_columns import ListColumnsMixin
-from .revealing import RevealingMixin, json_of, veil_of
+from .revealing import json_of, veil_of
 from .search import JOB_WORDS, Reach, Search
+from .shown import stacked
 from .steps import steps_of
+from .timeline import timeline
 from .words import line, preformatted, when
 
 PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
@@ -32,11 +39,16 @@ PLACES: tuple[type[JobColumns], ...] = (Job, FinishedJob, DeadLetter)
 WHAT: Fieldset = (gettext_lazy("What"), {"fields": ("task", "shown_args", "shown_kwargs")})
 WHERE: Fieldset = (
     gettext_lazy("Where"),
-    {"fields": ("id", ("queue", "tenant", "priority"), "dedupe_key", "shown_key", "shown_workflow", "shown_metadata")},
-)
+    {
+        "fields": (
+            "id", ("queue", "tenant", "priority"), "dedupe_key", "shown_key", "shown_source", "shown_workflow",
+            "shown_trace", "shown_metadata",
+        ),
+    },
+)  # fmt: skip
 
 
-class JobColumnsMixin(ListColumnsMixin, RevealingMixin):
+class JobColumnsMixin(ExportingMixin, ListColumnsMixin):
     """A screen over one of the tables that hold jobs."""
 
     # Ids ascend with time, so the primary key is the order of arrival.
@@ -61,6 +73,28 @@ class JobColumnsMixin(ListColumnsMixin, RevealingMixin):
     def shown_key(self, row: JobColumns) -> str:
         """Show the key by which others may know the job: log records carry it."""
         return idempotency_key(row.tenant, row.pk)
+
+    @admin.display(description=gettext_lazy("comes from"))
+    def shown_source(self, row: JobColumns) -> str:
+        """Show the schedule that enqueued the job, or the job that it is a copy of, as a link."""
+        marks = _metadata(row)
+        if isinstance(name := marks.get(SCHEDULE), str):
+            label = _("schedule %(name)s") % {"name": name}
+            return self._link("schedule_changelist", label, query=f"?{urlencode({'q': name})}")
+        if isinstance(original := marks.get(COPY_OF), str):
+            return self._link("finishedjob_change", _("copy of %(id)s") % {"id": original}, quote(original))
+        return "-"
+
+    @admin.display(description=gettext_lazy("correlation id, trace"))
+    def shown_trace(self, row: JobColumns) -> str:
+        """Show by what the request that enqueued the job is found in logs, and in traces."""
+        found = _metadata(row)
+        told = [text for name in ("correlation_id", "traceparent") if isinstance(text := found.get(name), str)]
+        return stacked(*told) if told else "-"
+
+    def _link(self, page: str, label: str, *args: str, query: str = "") -> str:
+        url = reverse(f"admin:django_workqueue_{page}", args=args, current_app=self.admin_site.name)
+        return format_html('<a href="{}{}">{}</a>', url, query, label)
 
     @admin.display(description=gettext_lazy("workflow"))
     def shown_workflow(self, row: JobColumns) -> str:
@@ -101,9 +135,13 @@ class JobColumnsMixin(ListColumnsMixin, RevealingMixin):
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Return what the page of a job shows beside its columns: its steps and failed attempts."""
+        history = History.of(obj, self.database)
         return super().page_context(request, obj) | {
+            "timeline": timeline(obj, history),
             "steps": steps_of(obj, self.database),
-            "history": History.of(obj, self.database),
+            "history": history,
+            "changes": changes_of(obj),
+            "json_address": self.address_of("json", quote(obj.pk)),
             "reveal": self.reveal_address(request, obj),
             "subtitle": obj.task,
         }
@@ -127,3 +165,12 @@ class JobColumnsMixin(ListColumnsMixin, RevealingMixin):
         except ValueError:
             return False
         return model._default_manager.using(self.database).filter(pk=pk).exists()
+
+
+def _metadata(row: JobColumns) -> dict[str, Any]:
+    """Return the metadata as they may be shown; nothing where they cannot be decoded."""
+    try:
+        found: dict[str, Any] = decode(veil_of(row).columns["metadata"], dict)
+    except ValueError:
+        return {}
+    return found

@@ -27,24 +27,27 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
     """Live jobs, newest first. What may be done to them asks before it acts, and acts on POST alone."""
 
     refreshes = True
-    actions = ("run_now", "move", "cancel", "force_cancel")
+    actions = ("run_now", "move", "cancel", "force_cancel", "export")
     operations = (RUN_NOW, MOVE, CANCEL, FORCE_CANCEL)
     list_display = ("named", "standing", "tries", "timing", "holder", "lane", "preview")
     list_filter = (StateFilter, LateFilter, QueueFilter, PriorityFilter, EnqueuedFilter, TaskFilter, TenantFilter)
-    list_select_related = ("lease",)
     words = LIVE_WORDS
     empty_text = _(
         "No job is waiting or running. Calling enqueue() on a task puts one here; those that are over are "
         "among the finished jobs and the dead letters."
     )
     fieldsets = (
-        (None, {"fields": ("state", "timing", "held_by", "shown_progress", "cancel_requested", "enqueued")}),
+        (None, {"fields": ("shown_state", "timing", "held_by", "shown_progress", "cancel_requested", "enqueued")}),
         WHAT,
         WHERE,
         (_("Attempts"), {"fields": ("tries", "interruptions", "lapses", "shown_last_error")}),
     )
 
     cancel_requested = when("cancel_requested_at", _("cancel requested"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        """Return the jobs with their leases. No constraint keeps a lease there until it is looked for."""
+        return super().get_queryset(request).select_related("lease")
 
     @admin.action(permissions=["reschedule"], description=_("Run selected %(verbose_name_plural)s now…"))
     def run_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
@@ -77,12 +80,16 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
         return self._may(request, CANCEL)
 
     @admin.display(description=_("state"))
-    def standing(self, row: Job) -> str:
-        """Show the state, and how far a running job is."""
+    def shown_state(self, row: Job) -> str:
+        """Show the state."""
         if row.state == JobState.SCHEDULED and row.attempts:
             return pill("retry", _("Waiting for retry"))
-        shown = pill(row.state, row.get_state_display())
-        return shown if row.progress is None else stacked(shown, self.shown_progress(row))
+        return pill(row.state, row.get_state_display())
+
+    @admin.display(description=_("state"))
+    def standing(self, row: Job) -> str:
+        """Show the state, and how far a running job is."""
+        return stacked(self.shown_state(row), "" if row.progress is None else self.shown_progress(row))
 
     @admin.display(description=_("worker"))
     def holder(self, row: Job) -> str:

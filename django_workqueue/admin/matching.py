@@ -31,13 +31,14 @@ class MatchingMixin(OperatingMixin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the list, with the addresses of what the user may do to all of it."""
         links = list(self.matching_links(request, request.GET.urlencode()))
-        return super().changelist_view(request, {**(extra_context or {}), "matching": links})
+        export = f"{self.address_of('export')}?{request.GET.urlencode()}"
+        return super().changelist_view(request, {**(extra_context or {}), "matching": links, "export": export})
 
     def matching_links(self, request: HttpRequest, query: str) -> Iterator[tuple[Operation, str]]:
         """Yield what the user may do to all that match ``query``, each with its address."""
         for each in self._operations_on_many():
             if self._may(request, each):
-                yield each, f"{self._address(f'all_{each.name}')}?{query}"
+                yield each, f"{self.address_of(f'all_{each.name}')}?{query}"
 
     def _operations_on_many(self) -> list[Operation]:
         return [each for each in self.operations if each.every]
@@ -53,12 +54,12 @@ class MatchingMixin(OperatingMixin):
         """Say on GET what would be done to how many, do it on POST."""
         if not self.permits(request, operation):
             raise PermissionDenied
-        back = f"{self._address('changelist')}?{request.GET.urlencode()}"
+        back = f"{self.address_of('changelist')}?{request.GET.urlencode()}"
         _forget_positions(request)
         try:
             found: Any = self.get_changelist_instance(request)
         except IncorrectLookupParameters:
-            return HttpResponseRedirect(self._address("changelist") + "?e=1")
+            return HttpResponseRedirect(self.address_of("changelist") + "?e=1")
         form = form_of(operation, request.POST if request.method == "POST" else None)
         if request.method != "POST" or (form is not None and not form.is_valid()):
             more = preview_of(found) | {"back": back, "as_job": self._is_large(found)}

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 
 from .base import ReadOnlyMixin
 from .changelist import capped_count
@@ -35,7 +35,7 @@ class OperatingMixin(ReadOnlyMixin):
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Return what the page of a row shows beside its columns, and the addresses of what the user may do to it."""
         permitted = [each for each in self.operations if self._may(request, each) and each.applies_to(obj)]
-        addresses = [(each.label, self._address(each.name, quote(obj.pk))) for each in permitted]
+        addresses = [(each.label, self.address_of(each.name, quote(obj.pk))) for each in permitted]
         return super().page_context(request, obj) | {"operations": addresses}
 
     def permits(self, request: HttpRequest, operation: Operation) -> bool:
@@ -123,17 +123,13 @@ class OperatingMixin(ReadOnlyMixin):
         name = f"{self.opts.app_label}_{self.opts.model_name}_{operation.name}"
         return path(f"<path:object_id>/{operation.name}/", self.admin_site.admin_view(view), name=name)
 
-    def _address(self, page: str, *args: Any) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
-        return reverse(name, args=args, current_app=self.admin_site.name)
-
     def _list_address(self, request: HttpRequest) -> str:
         """Return the address of the list as it was filtered."""
         context: dict[str, Any] = {
             "preserved_filters": self.get_preserved_filters(request),
             "opts": self.opts,
         }
-        return add_preserved_filters(context, self._address("changelist"))
+        return add_preserved_filters(context, self.address_of("changelist"))
 
 
 def form_of(operation: Operation, data: Any = None, *, row: Any = None) -> OptionsForm | None:

@@ -105,7 +105,9 @@ def _depth(text: str) -> int:
 
 def preformatted(text: str) -> str:
     """Return ``text``, escaped and bounded, as an element that keeps its lines; a dash when it is empty."""
-    return format_html('<pre class="workqueue-text">{}</pre>', bounded(text)) if text else "-"
+    if not text:
+        return "-"
+    return format_html('<pre class="workqueue-text" data-copy data-label="{}">{}</pre>', _("Copy"), bounded(text))
 
 
 def name_of(user: Any) -> str:
