@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 
-from ..models import DeadLetter, FinishedJob, Job
 from ..models.base import JobColumns
 from .words import age, read_at
 
 LOOKED_THROUGH = 50_000
 """Newest entries of the log: it has no index over what it tells of."""
 SHOWN = 50
+PLACES = ("job", "finishedjob", "deadletter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +42,7 @@ class Change:
 def changes_of(job: JobColumns) -> list[Change]:
     """Read what the newest entries of the log tell of ``job``, first to last."""
     newest = LogEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    types = ContentType.objects.get_for_models(Job, FinishedJob, DeadLetter).values()
-    entries = LogEntry.objects.filter(
-        pk__gt=newest - LOOKED_THROUGH, content_type__in=list(types), object_id=str(job.pk)
-    )
+    tables = {"content_type__app_label": job._meta.app_label, "content_type__model__in": PLACES}
+    entries = LogEntry.objects.filter(pk__gt=newest - LOOKED_THROUGH, object_id=str(job.pk), **tables)
     found = entries.select_related("user").order_by("-pk")[:SHOWN]
     return [Change(entry, read_at(job)) for entry in reversed(found)]

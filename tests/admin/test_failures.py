@@ -82,7 +82,7 @@ def test_page_takes_a_fixed_number_of_statements(viewer):
     for letter in (few, many):
         with CaptureQueriesContext(connection) as captured:
             viewer.get(page("deadletter", letter.pk))
-        assert len(statements(captured)) == 7
+        assert len(statements(captured)) == 9
 
 
 def test_attempt_tells_how_long_it_ran_and_when_it_comes_back():

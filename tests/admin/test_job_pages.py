@@ -31,7 +31,7 @@ def links(response):
     [
         ("job", {}, ["Enqueued", "Ready"]),
         ("job", {"scheduled": True}, ["Enqueued", "Due"]),
-        ("job", {"leased": True, "enqueued_at": ago(hours=2), "ready_at": ago(hours=1)}, ["Enqueued", "Ready", "Claimed"]),
+        ("job", {"leased": True, "ready_at": ago(seconds=90)}, ["Enqueued", "Ready", "Claimed"]),
         ("finishedjob", {}, ["Enqueued", "Started", "Succeeded"]),
         ("finishedjob", {"cancelled": True}, ["Enqueued", "Cancelled"]),
         ("deadletter", {"rejected": True, "enqueued_at": ago(hours=9)}, ["Enqueued", "Died"]),

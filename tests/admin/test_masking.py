@@ -85,7 +85,7 @@ def test_reveal_shows_the_values_on_one_answer_and_logs_their_names(browser, mod
     shown = body(response)
     assert shown.count(SECRET) >= 5
     assert MASKED not in shown
-    assert "Reveal" not in shown
+    assert "Reveal masked" not in shown
     assert "no-store" in response["Cache-Control"]
     entry = LogEntry.objects.get()
     assert entry.user.username == "vera"
