@@ -37,10 +37,18 @@
         window.setTimeout(() => made.classList.remove("workqueue-copied"), 2000);
     }
 
-    document.addEventListener("DOMContentLoaded", () => {
-        for (const element of document.querySelectorAll("[data-copy]")) {
+    function addButtons() {
+        for (const element of document.querySelectorAll("[data-copy]:not([data-has-button])")) {
+            element.dataset.hasButton = "";
             // A link holds no button.
             (element.closest("a") || element).after(button(element));
         }
+    }
+
+    document.addEventListener("DOMContentLoaded", () => {
+        addButtons();
+        // A page that refreshes itself brings new elements.
+        const main = document.getElementById("workqueue-main");
+        if (main) new MutationObserver(addButtons).observe(main, { childList: true });
     });
 })();
