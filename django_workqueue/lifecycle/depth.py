@@ -13,6 +13,7 @@ from ..models import Job
 from ..store import Store
 from ..store.enqueue import Stored
 
+# Not scheduled ones: no index has them by lane, and one more would be written to by each delay and each retry.
 _COUNTED = {JobState.READY, JobState.BLOCKED}
 
 

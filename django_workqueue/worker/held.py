@@ -72,6 +72,8 @@ class HeldLeases:
         with self._lock:
             if lease := self._leases.get(lease_id):
                 lease.spoilt = True
+                # Without it a search for claims whose answer was lost would give the job back, its attempt not counted.
+                self._remember(lease_id)
 
     def settled(self, lease_id: int, job_ids: Collection[UUID]) -> None:
         """Note that these of its jobs need the lease no more."""

@@ -88,6 +88,8 @@ def test_spoilt_lease_is_never_closed(held):
     with held.closing(1, [second.id]) as last:
         assert not last
     held.spoil(77)
+    held.settled(1, [second.id])
+    assert held.known() == {1}
 
 
 def test_lost_lease_is_known_and_not_renewed(held):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -107,6 +108,24 @@ def test_completion_whose_answer_was_lost_is_not_repeated(monkeypatch, caplog):
     assert len(calls) == 1
     assert (bench.tally.done, FinishedJob.objects.count(), len(bench.held)) == (1, 1, 0)
     assert "is lost" not in caplog.text
+
+
+def test_job_that_was_left_to_its_lease_is_not_given_back_after_a_reconnect(monkeypatch):
+    """No database would record it: it comes back by the reaper, its attempt counted, and not for nothing for ever."""
+    JobFactory()
+    bench = Bench(concurrency=1)
+    bench.round()
+    bench.finish(*bench.start())
+    for verb in ("complete", "fail"):
+        monkeypatch.setattr(bench.store, verb, Mock(side_effect=bad_value()))
+    bench.round()
+    assert len(bench.held) == 0
+
+    bench.dispatcher._after_error()
+    bench.dispatcher._connect()
+
+    row = Job.objects.get()
+    assert (row.state, row.attempts) == (JobState.LEASED, 1)
 
 
 def test_completion_that_never_reached_the_server_is_repeated(monkeypatch):
