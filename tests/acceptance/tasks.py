@@ -210,6 +210,14 @@ def create_group(context, name):
     Group.objects.create(name=name)
 
 
+@task
+def ask(times, seconds=0.0):
+    """Ask the database so many times, and then take a while."""
+    for number in range(times):
+        Group.objects.filter(pk=-number).exists()
+    time.sleep(seconds)
+
+
 @task(takes_context=True)
 def lose_connection(context, *, then_query):
     """Let the server end the job's own session; with ``then_query`` the job notices, without it nobody does."""
