@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
+from textwrap import TextWrapper
 from typing import Any
 
 WIDTH = 80
@@ -14,14 +15,30 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
 def table(rows: Sequence[Sequence[str]], *, numbers: Container[int] = (), gap: int = 2) -> Iterator[str]:
-    """Yield ``rows`` as lines with their cells below each other; the columns in ``numbers`` end below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for cells in rows:
-        padded = (
+    """
+    Yield ``rows`` as lines with their cells below each other; the columns in ``numbers`` end below each other.
+
+    A first cell that leaves no room for the others has a line of its own: names are to be copied, and are not cut.
+    """
+    names, *others = zip(*rows, strict=True)
+    widths = [max(map(len, column)) for column in others]
+    room = max(WIDTH - sum(widths) - gap * len(widths), len(names[0]))
+    width = max(len(name) for name in names if len(name) <= room)
+    for name, *cells in rows:
+        if len(name) > room:
+            yield name
+            name = ""  # noqa: PLW2901 - it has been told
+        padded = [
             cell.rjust(width) if place in numbers else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        yield (" " * gap).join(padded).rstrip()
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True), 1)
+        ]
+        yield (" " * gap).join([name.ljust(width), *padded]).rstrip()
+
+
+def folded(text: str, *, first: str = "    ", indent: str = "    ") -> list[str]:
+    """Return ``text`` in lines for a terminal, words that are longer than those whole."""
+    wrapper = TextWrapper(WIDTH, first, indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)
 
 
 def span(seconds: float) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from io import StringIO
+from unittest.mock import Mock
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -18,6 +21,7 @@ from tests.factories import (
     FinishedJobFactory,
     JobFactory,
     LeaseFactory,
+    ScheduleFactory,
     WorkerFactory,
     ago,
 )
@@ -307,3 +311,67 @@ def test_age_is_told_in_its_largest_unit():
     JobFactory(ready_at=timezone.now() - timedelta(hours=5))
 
     assert "  for 5h  " in call("jobs")
+
+
+# -- on a screen -------------------------------------------------------------------------------------------------------
+
+
+def test_long_names_leave_the_numbers_where_they_can_be_read():
+    """A name has a line of its own and is whole, to be copied; the numbers of all queues stay below each other."""
+    long = "notifications-and-reminders-of-the-northern-region"
+    JobFactory.create_batch(3, queue=long, task="tests.samples.add")
+    JobFactory(queue="mail", task="tests.samples.add")
+
+    for words in ("stats", "health"):
+        lines = call(words).splitlines()
+        place = lines.index(long)
+        assert lines[place + 1].startswith(" ")
+        assert lines[place + 1].split()[0] in {"1", "3"}
+        assert max(map(len, lines)) <= 80
+
+
+def test_many_arguments_are_cut_and_their_task_is_not():
+    """The path is what a person copies into the next command."""
+    task = "a.package.with.many.parts.tasks.send_the_monthly_statement_of_account_to_the_customer"
+    JobFactory(task=task, args=json.dumps(list(range(12))))
+
+    _, path, names = call("jobs").splitlines()
+
+    assert path == f"    {task}"
+    assert names.endswith("...)")
+    assert len(names) <= 80
+
+
+def test_warnings_are_folded_and_their_words_are_not_broken():
+    """A path or a statement is to be copied."""
+    task = "a.package.with.many.parts.tasks.send_the_monthly_statement_of_account_to_the_customer"
+    JobFactory(task=task)
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("workqueue", "health", "--warnings=unknown_task", stdout=out)
+
+    lines = out.getvalue().splitlines()
+    assert any(task in line for line in lines)
+    assert not [line for line in lines if len(line) > 80 and task not in line]
+
+
+def test_stats_of_no_queue_say_so():
+    """A head without rows could be a fault."""
+    assert call("stats", "--queue=nothing*") == "There is no such queue.\n"
+
+
+def test_interrupted_look_ends_in_a_sentence(monkeypatch):
+    """Ctrl-C is no fault of the program's that a traceback could explain."""
+    monkeypatch.setattr(listing, "jobs", Mock(side_effect=KeyboardInterrupt))
+
+    assert "Interrupted" in refused("jobs")
+
+
+def test_fault_of_a_schedule_stands_below_the_table():
+    """It may be a long sentence."""
+    ScheduleFactory(name="nightly", fault="Task shop.tasks.gone cannot be imported: ModuleNotFoundError " * 3)
+
+    lines = call("schedules").splitlines()
+
+    assert lines[1].endswith("at fault")
+    assert lines[2].startswith("nightly: Task shop.tasks.gone")

@@ -40,10 +40,11 @@ def test_each_schedule_is_told_in_words(store):
     ScheduleFactory(name="done", ends_at=timezone.now() - timedelta(hours=1))
     review(store)
 
-    head, broken, done, gone, nightly = call().splitlines()
+    head, broken, done, gone, nightly, fault = call().splitlines()
 
     assert head.split() == ["schedule", "when", "next", "last"]
-    assert "cron is '61 * * * *'" in broken
+    assert broken.endswith("at fault")
+    assert fault.startswith("broken: cron is '61 * * * *'")
     assert done.endswith("over")
     assert gone.endswith("off: no longer in the code")
     assert "At 03:00 every day (Europe/Berlin)" in nightly

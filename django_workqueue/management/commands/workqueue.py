@@ -48,7 +48,7 @@ class Command(QueueCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the subcommands, each with the options of all."""
-        subparsers = parser.add_subparsers(title="subcommands", dest="subcommand", required=True)
+        subparsers = parser.add_subparsers(title="subcommands", dest="subcommand", metavar="subcommand", required=True)
         for name, subcommand in SUBCOMMANDS.items():
             words = (type(subcommand).__doc__ or "").splitlines()[0]
             own = subparsers.add_parser(name, help=words, description=words)
@@ -69,6 +69,8 @@ class Command(QueueCommand):
             raise CommandError(harmless(f"The database could not do it: {error}")) from error
         except WorkQueueError as error:
             raise CommandError(harmless(str(error))) from error
+        except KeyboardInterrupt:
+            raise CommandError("Interrupted. What was done before stays done.") from None
         self._print([as_json(report)] if given["format"] == "json" else map(printable, chosen.lines(report)))
         if chosen.has_failed(report):
             raise SystemExit(EXIT_CRASHED)

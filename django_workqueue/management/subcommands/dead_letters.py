@@ -70,14 +70,14 @@ class Requeue(_ActingOnDead):
     def how(self, options: dict[str, Any]) -> list[str]:
         """Check, and say what is changed."""
         super().how(options)
-        check_changes(options["attempts"], options["to_queue"], spread=options["spread"])
+        changes = check_changes(options["attempts"], options["to_queue"], spread=options["spread"])
         others = _other_arguments(options)
         if others and len(set(options["ids"])) != 1:
             raise CommandError("--args and --kwargs are for one job. Name its id.", returncode=EXIT_USAGE)
         told = {
             "with other arguments": bool(others),
             f"with {options['attempts']} further attempts": options["attempts"] is not None,
-            f"into the queue {options['to_queue']!r}": options["to_queue"] is not None,
+            f"into the queue {changes.get('queue')!r}": "queue" in changes,
             f"spread over {_span(options)}": bool(options["spread"]),
         }
         return [words for words, is_asked in told.items() if is_asked]

@@ -11,7 +11,7 @@ from ...domain.masking import Veil
 from ...domain.progress import Progress
 from ...lifecycle.listing import Found, Page, argument_names
 from ...models import DeadLetter, Failure, FinishedJob, Job
-from ..words import since, written
+from ..words import WIDTH, cut, since, written
 
 _SHARED = ("task", "queue", "tenant", "priority", "attempts", "max_attempts")
 _KEYS = ("interruptions", "dedupe_key", "concurrency_key", "workflow")
@@ -109,9 +109,19 @@ def lines_of_row(row: dict[str, Any], now: str) -> Iterator[str]:
     remarks += [row["error"]] if row.get("error") else []
     remarks += ["acknowledged"] if row.get("acknowledged_at") else []
     remarks += ["to be cancelled"] if row.get("cancel_requested_at") else []
-    yield f"    {row['task']}({', '.join(row['arguments'])})"
+    yield from _call(row["task"], ", ".join(row["arguments"]))
     if remarks:
         yield f"    {', '.join(remarks)}"
+
+
+def _call(task: str, names: str) -> Iterator[str]:
+    """Yield a task with the names of its arguments; where there is no room for both, the task whole."""
+    line = f"    {task}({names})"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"    {task}"
+    yield f"        ({cut(names, WIDTH - 10)})"
 
 
 def lines_of_found(report: dict[str, Any]) -> Iterator[str]:
@@ -121,8 +131,8 @@ def lines_of_found(report: dict[str, Any]) -> Iterator[str]:
             yield f"{name:<20} {_told(name, value)}"
     for failure in report["failures"]:
         yield f"attempt {failure['attempt']}: {failure['kind']} {failure['error'] or ''}".rstrip()
-        yield f"    failed {failure['failed_at']}, began {failure['started_at']}"
-        yield f"    on {failure['worker']}"
+        yield f"    began {failure['started_at']}, on {failure['worker']}"
+        yield f"    failed {failure['failed_at']}"
         for text in (failure.get("message"), failure.get("traceback")):
             yield from (f"    {line}" for line in (text or "").splitlines())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from textwrap import wrap
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,7 +11,7 @@ from django.core.management.base import CommandParser
 from ...lifecycle.health import Bounds, health
 from ...lifecycle.warn import KINDS, warnings
 from .. import arguments
-from ..words import WIDTH, span, table
+from ..words import folded, span, table
 from .base import Subcommand
 
 HIGHEST_BACKLOG, HIGHEST_DEAD, HIGHEST_WORKERS = 1_000_000, 50_000, 10_000
@@ -80,8 +79,8 @@ class Health(Subcommand):
         for breach in report["breaches"]:
             yield f"{breach['queue']}: {_sentence(breach)}."
         for each in report["warnings"]:
-            yield f"{each['kind']}: {each['fact']}"
-            yield from wrap(each["remedy"], width=WIDTH, initial_indent="    ", subsequent_indent="    ")
+            yield from folded(f"{each['kind']}: {each['fact']}", first="")
+            yield from folded(each["remedy"])
         if report["queues"]:
             yield from table([_HEAD, *map(_cells, report["queues"])], numbers=range(1, 5))
 

@@ -12,7 +12,7 @@ from django.core.management.base import CommandParser
 from ...domain.states import OffReason
 from ...lifecycle import reschedule
 from ...lifecycle.declare import Synced, sync
-from ..words import table
+from ..words import folded, table
 from .base import Subcommand
 
 _HEAD = ("schedule", "when", "next", "last", "")
@@ -46,6 +46,9 @@ class Schedules(Subcommand):
             yield "There is no schedule."
             return
         yield from table([_HEAD, *map(_cells, report["schedules"])])
+        for row in report["schedules"]:
+            if row["enabled"] and row["fault"]:
+                yield from folded(f"{row['name']}: {row['fault']}", first="")
 
 
 def _synced(done: Synced) -> dict[str, list[str]]:
@@ -70,4 +73,4 @@ def _time(text: str | None) -> str:
 def _remark(row: dict[str, Any]) -> str:
     if not row["enabled"]:
         return f"off: {OffReason(row['off_reason'] or OffReason.PERSON).label.lower()}"
-    return row["fault"] or ("" if row["next_at"] else "over")
+    return "at fault" if row["fault"] else "" if row["next_at"] else "over"

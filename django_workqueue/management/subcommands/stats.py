@@ -33,6 +33,9 @@ class Stats(Subcommand):
 
     def lines(self, report: list[dict[str, Any]]) -> Iterator[str]:
         """Say one line for each queue."""
+        if not report:
+            yield "There is no such queue."
+            return
         yield from table([_HEAD, *map(_cells, report)], numbers=range(1, len(_HEAD) - 1), gap=1)
 
 
