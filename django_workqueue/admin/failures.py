@@ -1,12 +1,14 @@
-"""The failed attempts of a job, first to last, as its page shows them."""
+"""The attempts of a job, first to last, as its page shows them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from ..domain.masking import Veil
-from ..models import Failure
+from ..models import Failure, FinishedJob, Job
 from ..models.base import JobColumns
 from .revealing import veil_of
 from .words import age, bounded, duration, read_at
@@ -68,3 +70,28 @@ class History:
         newest = list(rows)
         now, veil = read_at(job), veil_of(job)
         return cls([Attempt(row, now, veil) for row in reversed(newest[:SHOWN])], cut=len(newest) > SHOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class LastAttempt:
+    """The attempt that is under way, or that ended the job: it has no failure that would tell of it."""
+
+    number: int
+    state: str
+    started: str
+    """Of one under way, when it was claimed: only its worker knows more."""
+    ran: str
+    worker: str
+
+    @classmethod
+    def of(cls, job: JobColumns) -> LastAttempt | None:
+        """Return that of ``job``; None where all its attempts have failed, or none was made."""
+        now = read_at(job)
+        match job:
+            case Job() if job.lease is not None:
+                begun, worker = job.lease.acquired_at, job.lease.worker
+                return cls(job.attempts, _("Under way"), age(begun, now), duration(now - begun), worker)
+            case FinishedJob() if job.started_at is not None:
+                ran = duration(job.finished_at - job.started_at)
+                return cls(job.attempts, job.get_outcome_display(), age(job.started_at, now), ran, job.worker)
+        return None

@@ -24,7 +24,7 @@ from ..models.base import JobColumns
 from .base import Fieldset
 from .changes import changes_of
 from .exporting import ExportingMixin
-from .failures import History
+from .failures import History, LastAttempt
 from .list_columns import ListColumnsMixin
 from .revealing import json_of, veil_of
 from .search import JOB_WORDS, Reach, Search
@@ -140,6 +140,7 @@ class JobColumnsMixin(ExportingMixin, ListColumnsMixin):
             "timeline": timeline(obj, history),
             "steps": steps_of(obj, self.database),
             "history": history,
+            "last_attempt": LastAttempt.of(obj),
             "changes": changes_of(obj),
             "json_address": self.address_of("json", quote(obj.pk)),
             "reveal": self.reveal_address(request, obj),

@@ -31,6 +31,7 @@ from .cancel import cancel as cancel_one
 from .clashes import irrecoverable
 from .copying import Copied, copy
 from .dead_letters import Refusal, Requeued, acknowledge, amend, dead_letters, discard, requeue
+from .exporting import export
 from .moving import Moved, move, run_now
 from .pausing import pausable, pause, paused, resume
 from .reap import reap
@@ -47,6 +48,7 @@ __all__ = [
     "copy",
     "dead_letters",
     "discard",
+    "export",
     "forget_worker",
     "irrecoverable",
     "matches",

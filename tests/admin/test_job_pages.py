@@ -150,6 +150,24 @@ def test_attempts_tell_when_they_began_and_what_came_next(viewer):
     assert ">Started</th>" in content
 
 
+@pytest.mark.parametrize(
+    ("model", "columns", "expected"),
+    [
+        ("job", {"leased": True, "attempts": 3}, (3, "Under way")),
+        ("finishedjob", {"attempts": 2}, (2, "Succeeded")),
+        ("job", {"scheduled": True, "attempts": 2}, None),
+        ("finishedjob", {"cancelled": True}, None),
+        ("deadletter", {}, None),
+    ],
+)
+def test_attempt_that_did_not_fail_is_told_beside_those_that_did(viewer, model, columns, expected):
+    """The one under way, and the one that ended the job, are attempts too."""
+    last = viewer.get(page(model, PLACES[model](**columns).pk)).context["last_attempt"]
+
+    assert (last and (last.number, str(last.state))) == expected
+    assert last is None or last.worker == "web1:1:5f3a"
+
+
 def test_page_of_a_held_job_reads_its_lease_once(viewer, django_assert_max_num_queries):
     """Whatever stands on it, the number of statements is fixed."""
     job = JobFactory(leased=True, lease=LeaseFactory())

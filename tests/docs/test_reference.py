@@ -26,7 +26,7 @@ from django_workqueue import (
 )
 from django_workqueue.domain import states
 from django_workqueue.domain.graphs import MOST_DEPTH, MOST_MEMBERS
-from django_workqueue.lifecycle import clashes, copying, dead_letters, moving, operate, pausing, workers
+from django_workqueue.lifecycle import clashes, copying, dead_letters, exporting, moving, operate, pausing, workers
 from django_workqueue.management.commands.runworkers import Command
 from django_workqueue.store.watch import COUNT_CAP, QueueStats
 from django_workqueue.testing import Attempt
@@ -272,7 +272,7 @@ def test_exit_codes_are_documented():
 def test_every_operation_is_documented():
     """The functions for people have a heading each, with the parameters that they take."""
     page = f"{REFERENCE}/operate.md"
-    parts = (operate, pausing, dead_letters, moving, copying, clashes, workers)
+    parts = (operate, pausing, dead_letters, moving, copying, exporting, clashes, workers)
     internal = {"serves", "split_patterns", "matches", "pausable"}
     functions = {
         name: value
