@@ -27,6 +27,7 @@ from .exceptions import (
     StepNotFoundError,
     StepUnknownError,
     TaskNotRegisteredError,
+    TenantScopeError,
     WorkflowNotFoundError,
     WorkQueueError,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "StepNotFoundError",
     "StepUnknownError",
     "TaskNotRegisteredError",
+    "TenantScopeError",
     "Timetable",
     "WorkQueueError",
     "WorkResult",

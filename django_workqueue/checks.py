@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.apps import apps
@@ -73,7 +74,7 @@ def check_hooks(**_kwargs: Any) -> list[CheckMessage]:
                 find(path)
             except ImproperlyConfigured as error:
                 messages.append(hook_unusable(key, error))
-    return messages
+    return [*messages, *_check_scope(settings.tenant_scope)]
 
 
 @register(Tags.compatibility)
@@ -128,6 +129,17 @@ def _check_timeouts(settings: Settings) -> Iterator[CheckMessage]:
             yield timeout_above_cap(
                 f"The timeout of {task.module_path}, {timeout},", f"MAX_LEASE of its queue {task.queue_name!r}, {cap}"
             )
+
+
+def _check_scope(path: str | None) -> Iterator[CheckMessage]:
+    if path is not None:
+        try:
+            found = find(path)
+        except ImproperlyConfigured as error:
+            yield tenant_scope_unusable(str(error))
+        else:
+            if iscoroutinefunction(found):
+                yield tenant_scope_unusable(f"The hook {path!r} is a coroutine function; the admin calls a plain one.")
 
 
 def _is_usable(name: Any) -> bool:
@@ -221,6 +233,15 @@ def hook_unusable(key: str, error: ImproperlyConfigured) -> Error:
         f"WORKQUEUE[{key!r}]: {error}",
         hint="Name each hook by the dotted path of a function. Until this is mended no job can be enqueued or run.",
         id="django_workqueue.E009",
+    )
+
+
+def tenant_scope_unusable(problem: str) -> Error:
+    """Say that nobody can be told which tenants they may see."""
+    return Error(
+        f"WORKQUEUE['TENANT_SCOPE']: {problem}",
+        hint="Name it by the dotted path of a function. Until this is mended the admin shows no jobs to anybody.",
+        id="django_workqueue.E022",
     )
 
 

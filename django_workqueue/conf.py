@@ -78,6 +78,8 @@ class Settings:
     """Names of arguments whose values are not shown, or patterns of names; without case."""
     bounds_depth: bool = False
     """Whether any queue bounds what may wait in it. Follows from ``policy`` and ``queues``."""
+    tenant_scope: str | None = None
+    """Dotted path of the function that says which tenants a user may see; None lets users see those of all."""
     metrics_token: str | None = field(default=None, repr=False)
     """What a monitor sends to be shown the numbers; None lets in none that way."""
     poll_interval: timedelta = timedelta(seconds=1)
@@ -186,6 +188,12 @@ def _name(value: Any) -> str:
     return value
 
 
+def _optional_path(value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValueError("must be the dotted path of a function, or None")
+    return value
+
+
 def _token(value: Any) -> str | None:
     if value is not None and (not isinstance(value, str) or len(value) < SHORTEST_TOKEN or not value.isprintable()):
         raise ValueError(f"must be printable text of at least {SHORTEST_TOKEN} characters, or None")
@@ -249,6 +257,7 @@ APP_KEYS: dict[str, tuple[str, Parser]] = {
     "RUN_HOOKS": ("run_hooks", _paths),
     "SCHEDULES": ("schedules", _entries),
     "MASK": ("mask", _patterns),
+    "TENANT_SCOPE": ("tenant_scope", _optional_path),
     "METRICS_TOKEN": ("metrics_token", _token),
     "POLL_INTERVAL": ("poll_interval", _positive_seconds),
     "REAP_INTERVAL": ("reap_interval", _positive_seconds),

@@ -11,6 +11,7 @@ The errors of the queue, in one place to avoid import loops.
     ├── InvalidScheduleError (ValueError)    a cron line, interval, zone ... that cannot be followed
     ├── QueueFullError                   too many of the tenant's jobs wait already
     ├── QueueUnavailableError            the database cannot be reached
+    ├── TenantScopeError                 whose jobs a user may see cannot be told
     ├── LeaseLostError                   the worker's claim no longer holds
     ├── JobNotFoundError (LookupError)   no such job, or not yours to see
     ├── WorkflowNotFoundError (LookupError)
@@ -106,6 +107,17 @@ class QueueUnavailableError(WorkQueueError):
         super().__init__(
             f"Could not {operation}: the database {database!r} cannot be reached. "
             "Nothing was stored; try again, or look at its connection settings."
+        )
+
+
+class TenantScopeError(WorkQueueError):
+    """The function that ``WORKQUEUE['TENANT_SCOPE']`` names does not say whose jobs a user may see. None are shown."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(
+            f"WORKQUEUE['TENANT_SCOPE'], {path}, does not say which tenants this user may see: {problem}. "
+            "Nothing is shown until it returns a collection of their names, or None for all."
         )
 
 

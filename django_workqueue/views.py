@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
@@ -14,7 +16,11 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
 from .conf import get_settings
+from .exceptions import TenantScopeError
+from .lifecycle.scope import scope_of
 from .metrics import as_json, exposition
+
+logger = logging.getLogger("django_workqueue.scope")
 
 PERMISSION = "django_workqueue.view_queue"
 TEXT = "text/plain; charset=utf-8"
@@ -54,7 +60,16 @@ def _may_see(request: HttpRequest) -> bool:
     if token is not None and scheme.lower() == "bearer" and constant_time_compare(given.strip(), token):
         return True
     user = getattr(request, "user", None)
-    return user is not None and user.is_active and user.is_staff and user.has_perm(PERMISSION)
+    return user is not None and user.is_active and user.is_staff and user.has_perm(PERMISSION) and _sees_all(user)
+
+
+def _sees_all(user: Any) -> bool:
+    """Whether the user may see the jobs of all tenants, as the numbers do not tell one's from another's."""
+    try:
+        return not scope_of(user).is_limited
+    except TenantScopeError:
+        logger.exception("The numbers are not shown to %s.", user)
+        return False
 
 
 @_guarded

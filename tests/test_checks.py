@@ -138,6 +138,36 @@ def test_hook_that_leads_nowhere_is_an_error(settings, key, path, message):
     assert message in error.msg
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("tests.scoping.missing", "cannot be imported (ImportError: Module"),
+        ("tests.scoping.grants", "which cannot be called"),
+        ("tests.scoping.wait_for_tenants", "is a coroutine function"),
+    ],
+)
+def test_scope_that_leads_nowhere_is_an_error(settings, path, message):
+    """Before the first page of the night shows nothing."""
+    settings.WORKQUEUE = {"TENANT_SCOPE": path}
+
+    [error] = check_hooks()
+    assert ids([error]) == ["E022"]
+    assert message in error.msg
+
+
+@pytest.mark.parametrize("value", [["shop.tenants.of"], len, "", 7])
+def test_scope_is_one_path(settings, value):
+    """Of several it would not be clear which one holds."""
+    assert found(settings, {"TENANT_SCOPE": value}) == ["E002"]
+
+
+def test_scope_that_can_be_called_is_no_fault(settings):
+    """And neither is none at all."""
+    for value in ("tests.scoping.tenants_of", None):
+        assert found(settings, {"TENANT_SCOPE": value}) == []
+        assert check_hooks() == []
+
+
 @pytest.mark.parametrize("value", ["shop.hooks.one", {"shop.hooks.one"}, [len], [""], None])
 def test_hooks_are_a_list_of_paths(settings, value):
     """A bare text would be taken for a list of letters."""

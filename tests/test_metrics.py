@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from django_workqueue import metrics, views
 from django_workqueue.checks import check_settings
 from django_workqueue.lifecycle.snapshot import quantile
+from tests import scoping
 from tests.factories import (
     DeadLetterFactory,
     JobFactory,
@@ -187,6 +188,22 @@ def test_staff_needs_the_permission_to_see_queues(client, address):
 
     User.objects.update(is_staff=False)
     assert client.get(address).status_code == 401
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("granted", [["acme"], [], OSError("no directory")], ids=["some", "none", "error"])
+def test_numbers_of_all_tenants_are_not_for_who_may_see_some(client, settings, token, address, granted):
+    """They tell how much the others do. A monitor's token is not a person's."""
+    settings.WORKQUEUE |= scoping.SETTING
+    scoping.grants["vera"] = granted
+    user = User.objects.create_user("vera", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_queue"))
+    client.force_login(user)
+
+    assert client.get(address).status_code == 401
+    assert client.get(address, headers=token).status_code == 200
+    scoping.grants["vera"] = None
+    assert client.get(address).status_code == 200
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -13,9 +13,11 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..domain.scope import Scope
 from ..lifecycle.keyset import Keyset
 from .changelist import BoundedChangeList
 from .looking import LookingMixin
+from .scope import scope_of
 from .search import Reach
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     """Whether the table may be too large for a filter without an index to look through all of it."""
     refreshes: ClassVar[bool] = False
     """Whether the page of a row may read itself again: it shows what changes by itself, and is not edited."""
+    is_shared: ClassVar[bool] = False
+    """Whether the rows are those of all tenants: who may see some may look, and changes nothing."""
+    totals: ClassVar[frozenset[str]] = frozenset()
+    """Columns that add up the jobs of all tenants, and are not for who may see some."""
     empty_text: ClassVar[Any] = _("There is nothing here yet.")
     """What the list says when nothing is in it, and what to do about it."""
 
@@ -64,7 +70,28 @@ class ReadOnlyMixin(LookingMixin, Mixin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows, each with ``read_at``: an age is told by the clock that stamped the row."""
         rows: QuerySet[Any] = super().get_queryset(request).using(self.database).annotate(read_at=Now())
-        return rows
+        return self.within(scope_of(request), rows)
+
+    def within(self, scope: Scope, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Return those of ``rows`` that are there for ``scope``. Without tenants, a subclass says which those are."""
+        return scope.share(rows) if self.is_shared else scope.apply(rows)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Return the columns that the user may see."""
+        return self._told(request, super().get_list_display(request))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return what the user may see of a row."""
+        return self._told(request, super().get_fields(request, obj))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the layout of what the user may see of a row."""
+        layout = super().get_fieldsets(request, obj)
+        told = [(head, {**rest, "fields": self._told(request, rest["fields"])}) for head, rest in layout]
+        return [(head, rest) for head, rest in told if rest["fields"]]
+
+    def _told(self, request: HttpRequest, names: Any) -> list[Any]:
+        return [name for name in names if not scope_of(request).is_limited or name not in self.totals]
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Return the order of the keyset."""

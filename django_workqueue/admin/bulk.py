@@ -7,29 +7,36 @@ that person, and asks again whether the person may.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.admin.sites import all_sites
 from django.contrib.auth import get_user_model
+from django.core.signing import BadSignature, Signer
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from ..domain.context import JobContext
+from ..domain.ids import new_id
+from ..domain.scope import Scope
 from ..exceptions import Reject
+from ..lifecycle import scope as lifecycle
 from ..lifecycle.enqueue import JobRequest, enqueue
 from ..models import Job
 from ..store import store_for
 from ..tasks import task
 from .operating import OperatingMixin
 from .operations import BATCH, Operation, Options, perform_one
+from .scope import limit, scope_of
 
 PRIORITY = 100
 """A person waits for it."""
@@ -62,13 +69,25 @@ def start(screen: OperatingMixin, request: HttpRequest, operation: Operation, op
         # What comes while it runs is another decision.
         "until": store.now().isoformat(),
     }
+    job_id = new_id()
+    # Who may see one tenant can watch the job as that one's; of several, each is to know nothing of the others.
+    given: dict[str, Any] = {"tenant": scope_of(request).only or "", "job_id": job_id, "priority": PRIORITY}
+    asked["seal"] = _signer().signature(_sealed(job_id, asked))
     with store.transaction():
-        wanted = JobRequest(task=decide.module_path, kwargs=asked, queue=decide.queue_name, priority=PRIORITY)
+        wanted = JobRequest(task=decide.module_path, kwargs=asked, queue=decide.queue_name, **given)
         job = enqueue([wanted], database=screen.database)[0].job
         words = {"title": operation.title, "query": asked["query"] or "*", "how": operation.logged(options)}
         told = _("%(title)s: all that match %(query)s. %(how)s") % words
         LogEntry.objects.log_actions(user_id, [job], ADDITION, told)
     return job
+
+
+def _signer() -> Signer:
+    return Signer(salt=__name__)
+
+
+def _sealed(job_id: UUID, asked: Mapping[str, Any]) -> str:
+    return json.dumps({"job": str(job_id), **asked}, sort_keys=True)
 
 
 @task(takes_context=True, retention=timedelta(days=7), **home(getattr(settings, "TASKS", {})))
@@ -82,9 +101,13 @@ def decide(
     site: str,
     options: dict[str, Any],
     until: str,
+    seal: str,
 ) -> dict[str, Any]:
     """Do one operation to all rows of a screen that match, and return what became of them."""
+    asked = {"model": model, "operation": operation, "query": query, "user": user, "site": site}
+    _check_seal(_sealed(context.job_id, asked | {"options": options, "until": until}), seal)
     screen, request = _as_seen_by(user, site, model, query)
+    limit(request, lifecycle.scope_of(request.user) & Scope.of(options["tenants"]))
     chosen = next((each for each in screen.operations if each.name == operation), None)
     if chosen is None or not screen.permits(request, chosen):
         raise Reject(f"{request.user} may not {operation} {screen.opts.verbose_name_plural}.")
@@ -93,6 +116,16 @@ def decide(
     # Of all that wait or run, this job is not meant itself.
     rows = rows.exclude(pk=context.job_id)
     return _Walk(context, screen, chosen, request.user.pk, options).through(rows)
+
+
+def _check_seal(text: str, seal: str) -> None:
+    """Refuse what the admin did not ask for: arguments can be changed by people who may not do what they say."""
+    try:
+        _signer().unsign(f"{text}:{seal}")
+    except BadSignature:
+        raise Reject(
+            "The admin has not signed these arguments, or had another SECRET_KEY. Make the decision there once more."
+        ) from None
 
 
 @dataclass(slots=True)

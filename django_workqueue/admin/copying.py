@@ -18,7 +18,7 @@ from .options import CopyForm
 
 
 def _copy(job_id: UUID, database: str, options: Options) -> str:
-    refused = operate.copy([job_id], seed=UUID(options["seed"]), database=database).refused
+    refused = operate.copy([job_id], seed=UUID(options["seed"]), tenant=options["tenants"], database=database).refused
     return refused[0].problem if refused else ""
 
 

@@ -15,6 +15,7 @@ from ..lifecycle.dead_groups import COUNTED, DeadGroup, GroupPage, dead_groups
 from .changelist import CappedCount
 from .matching import MatchingMixin
 from .revealing import veil_of
+from .scope import scope_of
 from .words import age, bounded, line
 
 MOST_PAGES = 40
@@ -56,7 +57,7 @@ class DeadGroupsMixin(MatchingMixin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         number = _page_number(request.GET.get("page", ""))
-        page = dead_groups(page=number, database=self.database)
+        page = dead_groups(page=number, tenant=scope_of(request).tenants, database=self.database)
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),

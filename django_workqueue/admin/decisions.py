@@ -20,27 +20,33 @@ def _gone(job_id: UUID) -> str:
     return _("Dead letter %(id)s is no longer there.") % {"id": job_id}
 
 
+def _given(options: Options, database: str) -> dict[str, Any]:
+    queue = options.get("queue") or None
+    return {"attempts": options.get("attempts"), "queue": queue, "tenant": options["tenants"], "database": database}
+
+
 def _requeue(job_id: UUID, database: str, options: Options) -> str:
-    given = {"attempts": options.get("attempts"), "queue": options.get("queue") or None}
-    refused = operate.requeue([job_id], spread=RequeueForm.spread(options), database=database, **given).refused
+    given = _given(options, database)
+    refused = operate.requeue([job_id], spread=RequeueForm.spread(options), **given).refused
     return refused[0].problem if refused else ""
 
 
 def _amend(job_id: UUID, database: str, options: Options) -> str:
-    given = {"attempts": options.get("attempts"), "queue": options.get("queue") or None}
+    given = _given(options, database)
     try:
-        operate.amend(job_id, args=options["args"], kwargs=options["kwargs"], database=database, **given)
+        operate.amend(job_id, args=options["args"], kwargs=options["kwargs"], **given)
     except WorkQueueError as error:
         return str(error)
     return ""
 
 
-def _discard(job_id: UUID, database: str, _options: Options) -> str:
-    return "" if operate.discard([job_id], database=database) else _gone(job_id)
+def _discard(job_id: UUID, database: str, options: Options) -> str:
+    return "" if operate.discard([job_id], tenant=options["tenants"], database=database) else _gone(job_id)
 
 
 def _acknowledge(job_id: UUID, database: str, options: Options) -> str:
-    seen = operate.acknowledge([job_id], by=options["by"], note=options.get("note", ""), database=database)
+    given = {"tenant": options["tenants"], "database": database}
+    seen = operate.acknowledge([job_id], by=options["by"], note=options.get("note", ""), **given)
     return "" if seen else _gone(job_id)
 
 

@@ -21,6 +21,7 @@ from ..store.survey import Passed
 from .charts import Chart, tally, throughput
 from .figures_file import table
 from .overview import OverviewMixin
+from .scope import for_all_tenants
 from .words import duration
 
 DEFAULT_RANGE = "24h"
@@ -61,6 +62,7 @@ class FiguresMixin(OverviewMixin):
             *super().get_urls(),
         ]
 
+    @for_all_tenants
     def statistics_view(self, request: HttpRequest) -> TemplateResponse:
         """Show how it went, of everything or of one queue or task."""
         asked, period = self._asked(request)
@@ -74,6 +76,7 @@ class FiguresMixin(OverviewMixin):
         context |= self.look(lambda: _shown(figures(period, **asked, database=self.database), period, order))
         return TemplateResponse(request, "admin/django_workqueue/statistics.html", context)
 
+    @for_all_tenants
     def csv_view(self, request: HttpRequest) -> HttpResponse:
         """Send the same figures of each queue and task as a file."""
         asked, period = self._asked(request)

@@ -16,6 +16,7 @@ from ..conf import get_settings
 from ..domain.states import DeathReason, Ending, JobState
 from ..models import Queue
 from ..store import store_for
+from .scope import scope_of
 from .search import Reach
 
 QUEUE_CHOICES = 100
@@ -44,7 +45,9 @@ class QueueFilter(ColumnFilter):
     parameter_name = "queue"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the names of the queues."""
+        """Return the names of the queues; who may see some tenants only needs the permission to see queues too."""
+        if scope_of(request).is_limited and not request.user.has_perm("django_workqueue.view_queue"):
+            return []
         queues = Queue.objects.using(get_settings().database).order_by("pk")
         return [(name, name) for name in queues.values_list("pk", flat=True)[:QUEUE_CHOICES]]
 

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from ..models import Job
 from .base import ReadOnlyMixin
 from .overview import Links
+from .scope import scope_of
 from .words import age
 
 SHOWN = 100
@@ -41,6 +42,7 @@ class HoldingMixin(ReadOnlyMixin):
             return None
         links = Links(request, self.admin_site.name)
         jobs = Job.objects.using(self.database).filter(lease__isnull=False, **{self.held_by: row.pk})
+        jobs = scope_of(request).apply(jobs)
         return [
             HeldJob(
                 job,

@@ -27,6 +27,7 @@ from .exporting import ExportingMixin
 from .failures import History, LastAttempt
 from .list_columns import ListColumnsMixin
 from .revealing import json_of, veil_of
+from .scope import scope_of
 from .search import JOB_WORDS, Reach, Search
 from .shown import stacked
 from .steps import steps_of
@@ -150,7 +151,7 @@ class JobColumnsMixin(ExportingMixin, ListColumnsMixin):
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         """Follow a job that has moved since the list was read, as jobs do within milliseconds."""
         for model in PLACES:
-            if self._may_be_seen(request, model) and self._is_in(model, unquote(object_id)):
+            if self._may_be_seen(request, model) and self._is_in(request, model, unquote(object_id)):
                 name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
                 self.message_user(request, _("This job has moved on; here it is now."), messages.INFO)
                 return HttpResponseRedirect(reverse(name, args=(object_id,), current_app=self.admin_site.name))
@@ -160,12 +161,12 @@ class JobColumnsMixin(ExportingMixin, ListColumnsMixin):
         site = self.admin_site
         return site.is_registered(model) and site.get_model_admin(model).has_view_permission(request)
 
-    def _is_in(self, model: type[JobColumns], text: str) -> bool:
+    def _is_in(self, request: HttpRequest, model: type[JobColumns], text: str) -> bool:
         try:
             pk = UUID(text)
         except ValueError:
             return False
-        return model._default_manager.using(self.database).filter(pk=pk).exists()
+        return scope_of(request).apply(model._default_manager.using(self.database).filter(pk=pk)).exists()
 
 
 def _metadata(row: JobColumns) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..domain.scope import Scope
 from ..lifecycle.keyset import Keyset
-from ..models import Lease
+from ..models import Job, Lease
 from .held import HoldingMixin
 from .words import read_at, when
 
@@ -26,6 +28,12 @@ class LeaseAdminMixin(HoldingMixin):
     fields = readonly_fields = (
         "id", "worker", "queue", "standing", "acquired", "renewed", "expires", "deadline", "held_jobs",
     )  # fmt: skip
+
+    def within(self, scope: Scope, rows: QuerySet[Lease]) -> QuerySet[Lease]:
+        """Return the leases that cover a job of the scope's tenants."""
+        if not scope.is_limited:
+            return rows
+        return rows.filter(Exists(scope.apply(Job.objects.filter(lease=OuterRef("pk")))))
 
     acquired = when("acquired_at", gettext_lazy("acquired"))
     renewed = when("renewed_at", gettext_lazy("renewed"))

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from ..conf import get_settings
 from ..lifecycle.figures import PATIENCE
 from ..store import store_for
+from .scope import scope_of
 
 if TYPE_CHECKING:
     Mixin = admin.ModelAdmin[Any]
@@ -37,6 +38,8 @@ class LookingMixin(Mixin):
         if request.method not in {"GET", "HEAD"}:
             return view()
         store = store_for(get_settings().database)
+        # The project's function may write; and where it fails, the transaction of the page would fail with it.
+        scope_of(request)
         try:
             with store.looking(PATIENCE):
                 return view()

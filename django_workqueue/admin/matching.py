@@ -19,6 +19,7 @@ from .changelist import AFTER, FROM, BoundedChangeList, CappedCount
 from .operating import SAMPLE, OperatingMixin, form_of, options_of
 from .operations import Operation, Tally
 from .options import OptionsForm
+from .scope import scope_of
 
 
 class MatchingMixin(OperatingMixin):
@@ -93,12 +94,14 @@ class MatchingMixin(OperatingMixin):
     def hand_over(self, request: HttpRequest, operation: Operation, options: dict[str, Any]) -> str:
         """Hand all that match to a job, and return the address of the job's page where the user may see it."""
         job = start(self, request, operation, options)
-        told = _("Job %(id)s of the queue %(queue)s does it; its page shows how far it is.")
-        self.message_user(request, told % {"id": job.pk, "queue": job.queue}, messages.SUCCESS)
         site = self.admin_site
-        if not (site.is_registered(Job) and site.get_model_admin(Job).has_view_permission(request)):
-            return ""
-        return reverse("admin:django_workqueue_job_change", args=(job.pk,), current_app=site.name)
+        may_see = site.is_registered(Job) and site.get_model_admin(Job).has_view_permission(request)
+        told, address = _("Job %(id)s of the queue %(queue)s does it."), ""
+        if may_see and job.tenant in scope_of(request):
+            told = _("Job %(id)s of the queue %(queue)s does it; its page shows how far it is.")
+            address = reverse("admin:django_workqueue_job_change", args=(job.pk,), current_app=site.name)
+        self.message_user(request, told % {"id": job.pk, "queue": job.queue}, messages.SUCCESS)
+        return address
 
     def _is_large(self, found: BoundedChangeList) -> bool:
         return bool(found.further) or found.result_count > self.list_per_page

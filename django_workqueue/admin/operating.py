@@ -17,6 +17,7 @@ from .base import ReadOnlyMixin
 from .changelist import capped_count
 from .operations import LIMIT, Operation, Tally, perform
 from .options import OptionsForm
+from .scope import scope_of
 from .words import name_of
 
 SAMPLE = 10
@@ -114,7 +115,8 @@ class OperatingMixin(ReadOnlyMixin):
         return tally
 
     def _may(self, request: HttpRequest, operation: Operation) -> bool:
-        return request.user.has_perm(f"{self.opts.app_label}.{operation.permission}_{self.opts.model_name}")
+        is_given = request.user.has_perm(f"{self.opts.app_label}.{operation.permission}_{self.opts.model_name}")
+        return is_given and not (self.is_shared and scope_of(request).is_limited)
 
     def _url_of(self, operation: Operation) -> URLPattern:
         def view(request: HttpRequest, object_id: str) -> HttpResponse:
@@ -140,5 +142,7 @@ def form_of(operation: Operation, data: Any = None, *, row: Any = None) -> Optio
 
 
 def options_of(request: HttpRequest, form: OptionsForm | None) -> dict[str, Any]:
-    """Return what was asked for, and by whom."""
-    return {"by": name_of(request.user), **(form.cleaned_data if form else {})}
+    """Return what was asked for, by whom, and whose rows that person may touch."""
+    tenants = scope_of(request).tenants
+    ours = {"by": name_of(request.user), "tenants": None if tenants is None else sorted(tenants)}
+    return {**(form.cleaned_data if form else {}), **ours}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
 from django.contrib import messages
@@ -28,7 +27,10 @@ PROBLEMS_TOLD = 5
 """Refusals told one by one: messages may travel in a cookie."""
 
 Options = Mapping[str, Any]
-"""What a person asked for beside the operation itself, as its form has cleaned it; ``by`` is that person's name."""
+"""
+What a person asked for beside the operation itself, as its form has cleaned it. ``by`` is that person's name,
+``tenants`` whose rows that person may touch, None for all.
+"""
 Act = Callable[[Any, str, Options], str]
 """Does it to the row with one key in a database. Answers why it was refused; empty when it was done."""
 
@@ -108,7 +110,7 @@ def perform(
     *,
     user_id: Any,
     database: str,
-    options: Options = MappingProxyType({}),
+    options: Options,
 ) -> Tally:
     """Do ``operation`` to up to LIMIT of ``rows``, in the order of ``keyset``. A refusal does not stop it."""
     tally = Tally()
@@ -137,13 +139,13 @@ def perform_one(operation: Operation, row: Any, user_id: Any, database: str, opt
     return problem
 
 
-def _cancel(job_id: Any, database: str, _options: Options) -> str:
-    refused = operate.cancel([job_id], database=database).refused
+def _cancel(job_id: Any, database: str, options: Options) -> str:
+    refused = operate.cancel([job_id], tenant=options["tenants"], database=database).refused
     return refused[0].problem if refused else ""
 
 
-def _force(job_id: Any, database: str, _options: Options) -> str:
-    refused = operate.cancel([job_id], force=True, database=database).refused
+def _force(job_id: Any, database: str, options: Options) -> str:
+    refused = operate.cancel([job_id], force=True, tenant=options["tenants"], database=database).refused
     return refused[0].problem if refused else ""
 
 

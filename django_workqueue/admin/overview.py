@@ -25,6 +25,7 @@ from ..store.survey import Fleet
 from ..store.watch import QueueStats
 from .base import Mixin
 from .charts import throughput
+from .scope import for_all_tenants
 from .words import age, duration
 
 SHOWN_DEAD = 10
@@ -69,6 +70,7 @@ class OverviewMixin(Mixin):
         view = self.admin_site.admin_view(self.overview_view)
         return [path("overview/", view, name="django_workqueue_queue_overview"), *super().get_urls()]
 
+    @for_all_tenants
     def overview_view(self, request: HttpRequest) -> TemplateResponse:
         """Show how the queue is at this moment."""
         if not self.has_view_permission(request):

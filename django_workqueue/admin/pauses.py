@@ -8,15 +8,19 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ..domain.scope import Scope
+from ..domain.states import PauseKind
 from ..exceptions import InvalidJobError
 from ..lifecycle import operate
 from ..lifecycle.keyset import Keyset
 from ..models import Pause
 from ..store import store_for
 from .base import ReadOnlyMixin
+from .scope import scope_of, tenant_field
 from .words import name_of, when
 
 
@@ -54,6 +58,21 @@ class PauseAdminMixin(ReadOnlyMixin):
 
     paused = when("paused_at", gettext_lazy("paused"))
 
+    def within(self, scope: Scope, rows: QuerySet[Pause]) -> QuerySet[Pause]:
+        """Return the pauses of the scope's tenants, and those of queues and tasks, which keep every tenant waiting."""
+        own = scope.apply(rows, "name") if scope.is_limited else rows
+        return scope.share(rows).exclude(kind=PauseKind.TENANT) | own.filter(kind=PauseKind.TENANT)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Let those who may see some tenants pause these; queues and tasks are every tenant's."""
+        scope = scope_of(request)
+        if scope.is_limited and db_field.name == "name":
+            return tenant_field(scope, label=capfirst(db_field.verbose_name))
+        if scope.is_limited and db_field.name == "kind":
+            kind = PauseKind.TENANT
+            return forms.ChoiceField(choices=[(kind, kind.label)], label=capfirst(db_field.verbose_name))
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
     def get_fields(self, request: HttpRequest, obj: Pause | None = None) -> tuple[str, ...]:
         """Return what a new pause is asked for, or what a pause shows."""
         return ("kind", "name") if obj is None else ("kind", "name", *self.readonly_fields)
@@ -79,8 +98,9 @@ class PauseAdminMixin(ReadOnlyMixin):
     @admin.action(permissions=["pause"], description=gettext_lazy("End selected %(verbose_name_plural)s"))
     def resume(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
         """Let workers begin what the selected pauses keep from them."""
-        count = 0
-        for pause in queryset:
+        scope, count = scope_of(request), 0
+        mine = scope.apply(queryset, "name").filter(kind=PauseKind.TENANT) if scope.is_limited else queryset
+        for pause in mine:
             with store_for(self.database).transaction():
                 named: dict[str, str] = {pause.kind: pause.name}
                 count += operate.resume(**named, database=self.database)

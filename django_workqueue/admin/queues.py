@@ -21,7 +21,7 @@ from ..models import Pause
 from ..store import store_for
 from .changelist import BoundedChangeList
 from .queue_columns import QueueChangeList, QueueColumnsMixin
-from .queue_operations import QueueOperatingMixin
+from .queue_operations import PAUSE, QueueOperatingMixin
 from .words import name_of
 
 
@@ -49,6 +49,12 @@ class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
             {"fields": ("done", "failed", "dead", "cancelled", "reaped", "duplicates")},
         ),
     )
+
+    is_shared = True
+    totals = frozenset({
+        "oldest", "ready", "scheduled", "blocked", "parked", "withheld", "held", "dead_letters", "pace",
+        "failed_lately", "waited", "ran", "statistics", "done", "failed", "dead", "cancelled", "reaped", "duplicates",
+    })  # fmt: skip
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """Return every name of the layout."""
@@ -99,7 +105,7 @@ class QueueAdminMixin(QueueColumnsMixin, QueueOperatingMixin):
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
         """Whether the user may pause and resume."""
-        return request.user.has_perm(f"{self.opts.app_label}.pause_{self.opts.model_name}")
+        return self._may(request, PAUSE)
 
     def _each(self, request: HttpRequest, queues: QuerySet[Any], act: Callable[[str], object], log_text: str) -> int:
         """Change and log each of ``queues``, and return how many they were."""

@@ -14,14 +14,14 @@ from .operations import Operation, Options
 from .options import MoveForm
 
 
-def _run_now(job_id: UUID, database: str, _options: Options) -> str:
-    refused = operate.run_now([job_id], database=database).refused
+def _run_now(job_id: UUID, database: str, options: Options) -> str:
+    refused = operate.run_now([job_id], tenant=options["tenants"], database=database).refused
     return refused[0].problem if refused else ""
 
 
 def _move(job_id: UUID, database: str, options: Options) -> str:
     given = {"queue": options.get("queue") or None, "priority": options.get("priority")}
-    refused = operate.move([job_id], database=database, **given).refused
+    refused = operate.move([job_id], tenant=options["tenants"], database=database, **given).refused
     return refused[0].problem if refused else ""
 
 

@@ -14,6 +14,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -28,6 +29,7 @@ from ..models import Schedule
 from ..store import store_for
 from .base import Fieldset, ReadOnlyMixin
 from .revealing import json_of
+from .scope import scope_of, tenant_field
 from .words import bounded, read_at, when
 
 TEXT_ROWS = {"rows": 2}
@@ -146,6 +148,13 @@ class ScheduleAdminMixin(ReadOnlyMixin):
             (_("How"), {"fields": ("catch_up", "overlap")}),
             (_("Where"), {"fields": ("queue", "tenant", "priority")}),
         ]
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Let those who may see some tenants make schedules of these."""
+        scope = scope_of(request)
+        if scope.is_limited and db_field.name == "tenant":
+            return tenant_field(scope, label=capfirst(db_field.verbose_name))
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     # -- permissions ---------------------------------------------------------------------------------------------
 

@@ -43,5 +43,5 @@ class Taken:
 
 def steps_of(job: JobColumns, database: str) -> list[Taken]:
     """Read the first steps of ``job``, wherever it is now, by one statement."""
-    rows = Step.objects.using(database).filter(job_id=job.pk).order_by("begun_at", "pk")
+    rows = Step.objects.using(database).filter(job_id=job.pk, tenant=job.tenant).order_by("begun_at", "pk")
     return [Taken(row, read_at(job)) for row in rows[:SHOWN]]

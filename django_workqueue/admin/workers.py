@@ -40,6 +40,9 @@ class WorkerAdminMixin(OperatingMixin, HoldingMixin):
         (gettext_lazy("Process"), {"fields": ("id", "name", "host", "pid", "started", "memory", "versions")}),
     )
 
+    is_shared = True
+    totals = frozenset({"busy", "done", "failed"})
+
     seen = when("seen_at", gettext_lazy("heartbeat"))
     started = when("started_at", gettext_lazy("started"))
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from ..domain.masking import mask_json
+from ..domain.scope import Scope
 from ..domain.states import MemberKind, MemberState, WorkflowState
 from ..lifecycle import workflow as flowing
 from ..lifecycle.keyset import Keyset
@@ -25,6 +26,7 @@ from ..models import Workflow, WorkflowMember
 from ..store import store_for
 from .base import ReadOnlyMixin
 from .filters import WordFilter
+from .scope import scope_of
 from .words import line, preformatted, pretty, text_of, when
 
 SHOWN = 500
@@ -96,6 +98,10 @@ class WorkflowAdminMixin(ReadOnlyMixin):
     kept = when("expires_at", gettext_lazy("kept until"))
     shown_problem = text_of("problem", gettext_lazy("problem"))
 
+    def within(self, scope: Scope, rows: QuerySet[Workflow]) -> QuerySet[Workflow]:
+        """Return those of which every job is of the scope's tenants."""
+        return flowing.within(scope, rows)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """Return every name of the layout."""
         return flatten_fieldsets(self.get_fieldsets(request, obj))
@@ -151,7 +157,7 @@ class WorkflowAdminMixin(ReadOnlyMixin):
         count = 0
         for row in chain.from_iterable(self.keyset.batches(queryset, 100)):
             with store_for(self.database).transaction():
-                if flowing.cancel(row.pk, database=self.database):
+                if flowing.cancel(row.pk, tenant=scope_of(request).tenants, database=self.database):
                     self.log_change(request, row, _("Cancelled."))
                     count += 1
         told = ngettext("%(count)d workflow was cancelled.", "%(count)d workflows were cancelled.", count)

@@ -10,6 +10,7 @@ from django.db import Error
 
 from ..domain.contract import task_finished
 from ..domain.registry import resolve
+from ..domain.scope import Tenants
 from ..exceptions import TaskNotRegisteredError
 from ..models import Failure, FinishedJob, Job
 from ..store import Store
@@ -22,12 +23,12 @@ from .results import of_finished
 logger = logging.getLogger("django_workqueue.cancel")
 
 
-def cancel(store: Store, job_id: UUID, *, force: bool = False, tenant: str | None = None) -> FinishedJob | Job | None:
+def cancel(store: Store, job_id: UUID, *, force: bool = False, tenant: Tenants = None) -> FinishedJob | Job | None:
     """
     Cancel one live job.
 
     Returns the finished job if it waited, the live one if it runs and has been asked to end, and None when there is
-    none, with ``tenant`` none of that tenant. Others hear of it once the caller's transaction is committed.
+    none, with ``tenant`` none of its. Others hear of it once the caller's transaction is committed.
     """
     found = store.cancel(job_id, force=force, tenant=tenant)
     if isinstance(found, FinishedJob):

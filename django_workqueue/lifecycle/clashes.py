@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
 from ..models import DeadLetter, Job
@@ -19,17 +20,17 @@ Key = tuple[str, str, str]
 
 
 def irrecoverable(
-    ids: Iterable[UUID], *, queue: str | None = None, tenant: str | None = None, database: str | None = None
+    ids: Iterable[UUID], *, queue: str | None = None, tenant: Tenants = None, database: str | None = None
 ) -> list[Refusal]:
     """
     Return what a requeue of ``ids``, into ``queue`` or where they were, would refuse by now, in their order.
 
-    With ``tenant``, another tenant's are not found. Of two letters with one dedupe key the first one has it.
+    With ``tenant``, those of others are not found. Of two letters with one dedupe key the first one has it.
     """
     ids, store = list(ids), store_for(database)
     now = store.now()
     letters = DeadLetter.objects.using(store.alias).in_bulk(ids)
-    found = {pk: letter for pk, letter in letters.items() if tenant in {None, letter.tenant}}
+    found = {pk: letter for pk, letter in letters.items() if letter.tenant in Scope.of(tenant)}
     keys = {pk: key for pk, letter in found.items() if (key := _key(letter, queue, now)) is not None}
     live = set(Job.objects.using(store.alias).filter(pk__in=ids).values_list("pk", flat=True))
     holders = _holders(store.alias, set(keys.values()), now)

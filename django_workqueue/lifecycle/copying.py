@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from ..domain.context import COPY_OF
 from ..domain.contract import TaskResultDoesNotExist
 from ..domain.registry import check_fit, resolve
+from ..domain.scope import Scope, Tenants
 from ..exceptions import InvalidJobError, JobNotFoundError, WorkQueueError
 from ..models import DeadLetter, FinishedJob
 from ..store import Store, store_for
@@ -31,7 +32,7 @@ class Copied:
 
 
 def copy(
-    ids: Iterable[UUID], *, seed: UUID | None = None, tenant: str | None = None, database: str | None = None
+    ids: Iterable[UUID], *, seed: UUID | None = None, tenant: Tenants = None, database: str | None = None
 ) -> Copied:
     """
     Enqueue a new job for each finished job and dead letter, ready at once; what it is a copy of stays as it is.
@@ -41,7 +42,7 @@ def copy(
     no workflow. With ``seed``, ids are made of it: who asks twice with the same is refused the second time.
 
     Each is a transaction of its own; one that cannot be enqueued is refused by name and does not stop the others. With
-    ``tenant``, another tenant's are not found.
+    ``tenant``, those of others are not found.
     """
     store, done = store_for(database), Copied()
     for job_id in ids:
@@ -53,7 +54,7 @@ def copy(
     return done
 
 
-def _copy(store: Store, job_id: UUID, new_id: UUID | None, tenant: str | None) -> UUID:
+def _copy(store: Store, job_id: UUID, new_id: UUID | None, tenant: Tenants) -> UUID:
     over = _over(store, job_id, tenant)
     request = _request(over, new_id)
     task = resolve(over.task)
@@ -68,10 +69,10 @@ def _copy(store: Store, job_id: UUID, new_id: UUID | None, tenant: str | None) -
     return stored.job.pk
 
 
-def _over(store: Store, job_id: UUID, tenant: str | None) -> FinishedJob | DeadLetter:
+def _over(store: Store, job_id: UUID, tenant: Tenants) -> FinishedJob | DeadLetter:
     for rows in (FinishedJob.objects, DeadLetter.objects):
-        found: Any = rows.using(store.alias).filter(pk=job_id).first()
-        if found is not None and tenant in {None, found.tenant}:
+        found: Any = Scope.of(tenant).apply(rows.using(store.alias).filter(pk=job_id)).first()
+        if found is not None:
             return found  # type: ignore[no-any-return]
     raise JobNotFoundError(job_id)
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..domain.fingerprints import normalised
+from ..domain.scope import Scope, Tenants
 from ..models import DeadLetter
 from ..store import store_for
+from .listing import WINDOW
 
 PAGE = 50
 COUNTED = 1000
@@ -50,14 +52,21 @@ class GroupPage(NamedTuple):
     has_more: bool
 
 
-def dead_groups(*, page: int = 0, size: int | None = None, database: str | None = None) -> GroupPage:
+def dead_groups(
+    *, page: int = 0, size: int | None = None, tenant: Tenants = None, database: str | None = None
+) -> GroupPage:
     """
     Return one page of groups, from page 0 on, those that grew last first. A page has ``size`` of them, by default PAGE.
 
+    With ``tenant`` they are groups of its letters alone, as far as these are among the WINDOW that died last of all.
     Three statements, however many letters there are.
     """
-    store, size = store_for(database), size or PAGE
-    rows = store.dead_groups(limit=size + 1, offset=page * size, most=MOST, cap=COUNTED + 1)
+    store, scope, size = store_for(database), Scope.of(tenant), size or PAGE
+    cut = {"limit": size + 1, "offset": page * size}
+    if scope.is_limited:
+        rows = store.dead_groups_of(scope, window=WINDOW, **cut)
+    else:
+        rows = store.dead_groups(most=MOST, cap=COUNTED + 1, **cut)
     ids = {pk for row in rows[:size] for pk in (row.newest, row.oldest)}
     letters = DeadLetter.objects.using(store.alias).in_bulk(list(ids))
     found = [

@@ -14,6 +14,7 @@ from ..conf import get_settings
 from ..domain.encoding import encode
 from ..domain.masking import unmasked
 from ..domain.registry import check_fit, resolve
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..domain.steps import idempotency_key
 from ..exceptions import LONGEST, DuplicateJobError, InvalidJobError, JobNotFoundError
@@ -55,7 +56,7 @@ def requeue(
     queue: str | None = None,
     spread: timedelta | None = None,
     delay: timedelta | None = None,
-    tenant: str | None = None,
+    tenant: Tenants = None,
     database: str | None = None,
 ) -> Requeued:
     """
@@ -63,7 +64,7 @@ def requeue(
 
     Id, history and keys stay. ``queue`` moves them to another one; ``delay`` makes them due that long from now, and
     ``spread`` each at a moment of its own within that time, drawn from its id. Each is a transaction of its own; one
-    that cannot come back is refused by name and does not stop the others. With ``tenant``, another tenant's are not
+    that cannot come back is refused by name and does not stop the others. With ``tenant``, those of others are not
     found. Raises InvalidJobError when ``attempts`` is not from 1 to 32767, and for what is no name of a queue, no delay
     and no time to spread over.
     """
@@ -91,7 +92,7 @@ def amend(
     attempts: int | None = None,
     queue: str | None = None,
     delay: timedelta | None = None,
-    tenant: str | None = None,
+    tenant: Tenants = None,
     database: str | None = None,
 ) -> None:
     """
@@ -112,13 +113,13 @@ def other_arguments(
     *,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
-    tenant: str | None = None,
+    tenant: Tenants = None,
     database: str | None = None,
 ) -> dict[str, str]:
     """Return the columns of a dead letter with other arguments, or raise what ``amend`` raises. Nothing is changed."""
     most = get_settings().max_payload_bytes
-    letter = DeadLetter.objects.using(store_for(database).alias).filter(pk=job_id).first()
-    if letter is None or tenant not in {None, letter.tenant}:
+    letter = Scope.of(tenant).apply(DeadLetter.objects.using(store_for(database).alias).filter(pk=job_id)).first()
+    if letter is None:
         raise JobNotFoundError(job_id)
     try:
         args = letter.decoded_args if args is None else list(args)
@@ -152,7 +153,7 @@ def check_note(by: str, note: str) -> None:
 
 
 def acknowledge(
-    ids: Iterable[UUID], *, by: str, note: str = "", tenant: str | None = None, database: str | None = None
+    ids: Iterable[UUID], *, by: str, note: str = "", tenant: Tenants = None, database: str | None = None
 ) -> list[UUID]:
     """
     Note on dead letters that ``by`` has seen them, and return the ids that were there.
@@ -171,16 +172,16 @@ def acknowledge(
 
 
 def dead_letters(
-    *, tenant: str | None = None, queue: str | None = None, limit: int = 50, database: str | None = None
+    *, tenant: Tenants = None, queue: str | None = None, limit: int = 50, database: str | None = None
 ) -> list[DeadLetter]:
-    """Return up to ``limit`` dead letters, oldest first: of one tenant or of all, of one queue or of all."""
+    """Return up to ``limit`` dead letters, oldest first: of some tenants or of all, of one queue or of all."""
     letters = DeadLetter.objects.using(store_for(database).alias).order_by("died_at", "id")
-    given = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
-    return list(letters.filter(**given)[:limit])
+    letters = letters if queue is None else letters.filter(queue=queue)
+    return list(Scope.of(tenant).apply(letters)[:limit])
 
 
-def discard(ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None) -> list[UUID]:
-    """Delete dead letters with their failures, and return the ids that were there, with ``tenant`` only that one's."""
+def discard(ids: Iterable[UUID], *, tenant: Tenants = None, database: str | None = None) -> list[UUID]:
+    """Delete dead letters with their failures, and return the ids that were there, with ``tenant`` only its."""
     store, done = store_for(database), []
     for job_id in ids:
         try:
@@ -199,7 +200,7 @@ def _requeue_one(
     attempts: int | None,
     after: timedelta,
     changes: Mapping[str, Any],
-    tenant: str | None,
+    tenant: Tenants,
 ) -> Job:
     attempts = attempts or _attempts_of(store, job_id, changes.get("queue"))
     job = store.requeue(job_id, attempts=attempts, tenant=tenant, after=after, changes=changes)

@@ -13,6 +13,7 @@ from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
 from ..domain.contract import TaskResultDoesNotExist
 from ..domain.registry import call_plan, resolve
+from ..domain.scope import Scope, Tenants
 from ..domain.states import Ending, JobState
 from ..exceptions import InvalidJobError, JobNotFoundError, TaskNotRegisteredError
 from ..models import DeadLetter, Failure, FinishedJob, Job, Worker
@@ -34,7 +35,8 @@ class Wanted:
     """What is looked for. None looks for any."""
 
     queue: str | None = None
-    tenant: str | None = None
+    tenant: Tenants = None
+    """One, or several."""
     task: str | None = None
     state: str | None = None
     """A word of JobState or of Ending; None looks for live jobs in any state."""
@@ -50,8 +52,9 @@ class Wanted:
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Return those of ``rows`` that are meant, whatever their state."""
-        given = {"queue": self.queue, "tenant": self.tenant, "task": self.task}
+        given = {"queue": self.queue, "task": self.task}
         rows = rows.filter(**{name: value for name, value in given.items() if value is not None})
+        rows = Scope.of(self.tenant).apply(rows)
         if self.error is not None:
             rows = rows.filter(Q(error_class=self.error) | Q(error_class__endswith=f".{self.error}"))
         return rows
@@ -108,25 +111,25 @@ class Found(NamedTuple):
     read_at: datetime
 
 
-def job(job_id: UUID, *, tenant: str | None = None, database: str | None = None) -> Found:
+def job(job_id: UUID, *, tenant: Tenants = None, database: str | None = None) -> Found:
     """Return one job: live, finished or dead. Raises JobNotFoundError, with ``tenant`` for another tenant's too."""
     store = store_for(database)
     try:
         row = find(store, job_id)
     except TaskResultDoesNotExist:
         raise JobNotFoundError(job_id) from None
-    if tenant not in {None, row.tenant}:
+    if row.tenant not in Scope.of(tenant):
         raise JobNotFoundError(job_id)
     latest = Failure.objects.using(store.alias).filter(job_id=job_id).order_by("-id")[:MOST_FAILURES]
     return Found(row, list(reversed(latest)), store.now())
 
 
 def present(
-    model: type[JobColumns], ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None
+    model: type[JobColumns], ids: Iterable[UUID], *, tenant: Tenants = None, database: str | None = None
 ) -> set[UUID]:
     """Return those of ``ids`` that are in the table of ``model``, with ``tenant`` only that one's."""
     rows = model._default_manager.using(store_for(database).alias).filter(pk__in=list(ids))
-    return set((rows if tenant is None else rows.filter(tenant=tenant)).values_list("pk", flat=True))
+    return set(Scope.of(tenant).apply(rows).values_list("pk", flat=True))
 
 
 def running(ids: Iterable[UUID], *, database: str | None = None) -> set[UUID]:

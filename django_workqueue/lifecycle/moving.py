@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from ..domain.limits import LimitedKey
+from ..domain.scope import Tenants
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, InvalidJobError
 from ..models import Job
@@ -29,12 +30,12 @@ class Moved:
     refused: list[Refusal] = field(default_factory=list)
 
 
-def run_now(ids: Iterable[UUID], *, tenant: str | None = None, database: str | None = None) -> Moved:
+def run_now(ids: Iterable[UUID], *, tenant: Tenants = None, database: str | None = None) -> Moved:
     """
     Make scheduled jobs due at once: those put off by ``run_after`` and those that wait for their next try.
 
     Each is a transaction of its own; one that is not scheduled is refused by name and does not stop the others. With
-    ``tenant``, another tenant's are not found.
+    ``tenant``, those of others are not found.
     """
     store, done = store_for(database), Moved()
     for job_id in ids:
@@ -53,14 +54,14 @@ def move(
     *,
     queue: str | None = None,
     priority: int | None = None,
-    tenant: str | None = None,
+    tenant: Tenants = None,
     database: str | None = None,
 ) -> Moved:
     """
     Give waiting jobs another queue or priority. They keep their time, their keys and their attempts.
 
     Each is a transaction of its own; one that a worker holds, or whose dedupe key is taken in that queue, is refused by
-    name and does not stop the others. With ``tenant``, another tenant's are not found. Raises InvalidJobError for what
+    name and does not stop the others. With ``tenant``, those of others are not found. Raises InvalidJobError for what
     is no name of a queue, for a priority that is not from -100 to 100, and when neither is given.
     """
     queue = _checked(queue, priority)

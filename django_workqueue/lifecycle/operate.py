@@ -16,6 +16,7 @@ from uuid import UUID
 
 from ..conf import get_settings
 from ..domain.encoding import encode, plain
+from ..domain.scope import Scope, Tenants
 from ..domain.states import StepState
 from ..exceptions import (
     InvalidStepError,
@@ -88,7 +89,7 @@ class Cancellation:
 
 
 def cancel(
-    ids: Iterable[UUID], *, force: bool = False, tenant: str | None = None, database: str | None = None
+    ids: Iterable[UUID], *, force: bool = False, tenant: Tenants = None, database: str | None = None
 ) -> Cancellation:
     """
     Cancel jobs: those that wait are over at once, those that run are asked to end.
@@ -115,7 +116,7 @@ def resolve_step(
     *,
     happened: bool,
     outcome: Any = None,
-    tenant: str | None = None,
+    tenant: Tenants = None,
     database: str | None = None,
 ) -> None:
     """
@@ -142,12 +143,12 @@ def resolve_step(
 
 
 def resolvable_step(
-    job_id: UUID, step: str, *, happened: bool, tenant: str | None = None, database: str | None = None
+    job_id: UUID, step: str, *, happened: bool, tenant: Tenants = None, database: str | None = None
 ) -> Step:
     """Return a step of which this can be said by now, or raise what ``resolve_step`` raises. Nothing is changed."""
     store = store_for(database)
     found = store.steps_of(job_id).filter(name=step).first()
-    if found is None or tenant not in {None, found.tenant}:
+    if found is None or found.tenant not in Scope.of(tenant):
         raise StepNotFoundError(job_id, step)
     if found.state == StepState.BEGUN and (held := store.held_for(job_id, found.lease_id)) is not None:
         raise StepInFlightError(job_id, step, delay=held)

@@ -9,11 +9,14 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from ..conf import get_settings
 from ..domain.contract import task_enqueued
 from ..domain.graphs import PlannedBook, PlannedNode, Progress, spliced
 from ..domain.ids import new_id
 from ..domain.registry import resolve
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState, MemberKind, MemberState, WorkflowState
 from ..domain.trace import captured_trace
 from ..exceptions import InvalidJobError, TaskNotRegisteredError, WorkflowNotFoundError
@@ -63,7 +66,12 @@ def enqueue(
     workflow = _workflow(title, tenant, retention, now)
     jobs = _jobs(nodes, given, workflow)
     workflow.size = len(jobs)
-    workflow.on_error = "" if on_error is None else _plan(on_error, now)
+    tenants = {job.tenant for job in jobs.values()}
+    if on_error is not None:
+        callback = _callback(on_error, now)
+        workflow.on_error = plan_of(callback, on_error.request.run_after, takes_input=on_error.takes_input)
+        tenants.add(callback.tenant)
+    _belong(workflow, tenants)
     if progress.result is not None:
         workflow.result = progress.result
         end(workflow, WorkflowState.SUCCEEDED, now)
@@ -98,6 +106,12 @@ def _workflow(title: str, tenant: str, retention: timedelta | None, now: datetim
     check_text("tenant", tenant, NAME_LENGTH, may_be_empty=True)
     kept = get_settings().policy.retention if retention is None else retention
     return Workflow(id=new_id(), title=title[:300], tenant=tenant, retention=kept, enqueued_at=now)
+
+
+def _belong(workflow: Workflow, tenants: set[str]) -> None:
+    """Note whose the workflow is: a hook may have given its jobs to another tenant than the caller named."""
+    workflow.tenant = next(iter(tenants)) if len(tenants) == 1 else workflow.tenant
+    workflow.is_mixed = bool(tenants - {workflow.tenant})
 
 
 def _jobs(nodes: Sequence[PlannedNode], started: Collection[int], workflow: Workflow) -> dict[int, Job]:
@@ -145,10 +159,10 @@ def _member(workflow_id: UUID, node: PlannedNode, job: Job | None, now: datetime
     return member
 
 
-def _plan(link: Link, now: datetime) -> str:
+def _callback(link: Link, now: datetime) -> Job:
     _refuse_suppressible(link.request)
     [job] = build([link.request._replace(run_after=None)], lambda: now)
-    return plan_of(job, link.request.run_after, takes_input=link.takes_input)
+    return job
 
 
 def _started(job: Job, node: PlannedNode, given: str | None, workflow: Workflow) -> Job:
@@ -159,10 +173,16 @@ def _started(job: Job, node: PlannedNode, given: str | None, workflow: Workflow)
     return job
 
 
-def find(workflow_id: UUID | str, *, database: str | None = None) -> Workflow:
-    """Return the workflow of this id as it stands. Raises WorkflowNotFoundError."""
+def within(scope: Scope, rows: QuerySet[Workflow]) -> QuerySet[Workflow]:
+    """Return those of ``rows`` of which all jobs are in ``scope``: the whole tells of each of its members."""
+    return scope.apply(rows).filter(is_mixed=False) if scope.is_limited else rows
+
+
+def find(workflow_id: UUID | str, *, tenant: Tenants = None, database: str | None = None) -> Workflow:
+    """Return the workflow of this id as it stands. Raises WorkflowNotFoundError, as ``cancel`` does."""
     store = store_for(database)
-    row = Workflow.objects.using(store.alias).filter(pk=_uuid(workflow_id)).first()
+    rows = Workflow.objects.using(store.alias).filter(pk=_uuid(workflow_id))
+    row = within(Scope.of(tenant), rows).first()
     if row is None:
         raise WorkflowNotFoundError(workflow_id)
     return row
@@ -174,15 +194,18 @@ def tasks_of(workflow_id: UUID, *, database: str | None = None) -> list[Workflow
     return list(members.filter(kind=MemberKind.TASK).order_by("position"))
 
 
-def cancel(workflow_id: UUID | str, *, force: bool = False, database: str | None = None) -> bool:
+def cancel(
+    workflow_id: UUID | str, *, force: bool = False, tenant: Tenants = None, database: str | None = None
+) -> bool:
     """
     End a workflow: nothing of it is started any more, what waits is cancelled, and what runs is asked to end.
 
     What runs may end well all the same, and nothing follows from it. ``force`` is that of ``operate.cancel``. The error
-    callback is not called. False when it has succeeded already. Raises WorkflowNotFoundError.
+    callback is not called. False when it has succeeded already. Raises WorkflowNotFoundError, with ``tenant`` also for
+    one that has jobs of others.
     """
     store = store_for(database)
-    row = find(workflow_id, database=database)
+    row = find(workflow_id, tenant=tenant, database=database)
     live = store.cancel_workflow(row.pk)
     if live is None:
         return False

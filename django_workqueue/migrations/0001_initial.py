@@ -602,6 +602,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),
                 ("tenant", models.CharField(blank=True, default="", max_length=100, verbose_name="tenant")),
+                ("is_mixed", models.BooleanField(default=False, verbose_name="has jobs of several tenants")),
                 ("title", models.CharField(blank=True, default="", max_length=300, verbose_name="title")),
                 (
                     "state",

@@ -24,6 +24,8 @@ class Workflow(models.Model):
 
     id = models.UUIDField(_("id"), primary_key=True)
     tenant = models.CharField(_("tenant"), max_length=NAME_LENGTH, blank=True, default="")
+    is_mixed = models.BooleanField(_("has jobs of several tenants"), default=False)
+    """Whether a member, or the error callback, is another tenant's: who may see one tenant may not see the whole."""
     title = models.CharField(_("title"), max_length=TASK_LENGTH, blank=True, default="")
     state = models.CharField(_("state"), max_length=9, choices=WorkflowState.choices, default=WorkflowState.RUNNING)
     size = models.PositiveIntegerField(_("tasks"), default=0)

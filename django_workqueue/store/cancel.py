@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..models import FinishedJob, Job, Lease
 from .settle import Settling
@@ -25,19 +26,17 @@ class CancelRequest(NamedTuple):
 class Cancelling(Settling):
     """Cancel, and the messages between running jobs and the outside: requests to them, progress from them."""
 
-    def cancel(self, job_id: UUID, *, force: bool = False, tenant: str | None = None) -> FinishedJob | Job | None:
+    def cancel(self, job_id: UUID, *, force: bool = False, tenant: Tenants = None) -> FinishedJob | Job | None:
         """
         Cancel a waiting job at once, and ask for the end of a running one.
 
-        Returns the finished job, the running one, or None when there is no such live job, with ``tenant`` none of that
-        tenant. A member of a workflow whose turn has not come is taken for a waiting job. Asking twice keeps the first
+        Returns the finished job, the running one, or None when there is no such live job, with ``tenant`` none of
+        its. A member of a workflow whose turn has not come is taken for a waiting job. Asking twice keeps the first
         time; ``force`` stays once it was asked for. Waits for whoever claims or settles the job at this moment, so that
         the answer holds: a job that it found waiting never starts.
         """
         with self.transaction():
-            jobs = Job.objects.using(self.alias).filter(pk=job_id)
-            if tenant is not None:
-                jobs = jobs.filter(tenant=tenant)
+            jobs = Scope.of(tenant).apply(Job.objects.using(self.alias).filter(pk=job_id))
             # Workflows before jobs, as those who settle them.
             self.lock_workflows(jobs.values_list("workflow", flat=True))
             locked = jobs.select_for_update() if self.connection.features.has_select_for_update else jobs

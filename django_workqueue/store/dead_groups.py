@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from ..domain.scope import Scope
 from ..models import DeadLetter
 from .base import BaseStore
 
@@ -37,6 +38,19 @@ SELECT page.fingerprint,
 FROM page ORDER BY page.last_at DESC, page.fingerprint
 """
 
+# No index over letters begins with the tenant, so those of some are looked for among the last that died of all.
+GROUPS_OF = f"""
+SELECT fingerprint, id, oldest, size FROM (
+    SELECT recent.fingerprint, recent.id, recent.died_at,
+           first_value(recent.id) OVER (PARTITION BY fingerprint ORDER BY recent.died_at, recent.id) AS oldest,
+           row_number() OVER (PARTITION BY fingerprint ORDER BY recent.died_at DESC, recent.id DESC) AS place,
+           count(*) OVER (PARTITION BY fingerprint) AS size
+    FROM (SELECT letter.fingerprint, letter.id, letter.died_at, letter.tenant FROM {DEAD} letter
+          ORDER BY letter.died_at DESC, letter.id DESC LIMIT %(window)s) recent
+    WHERE recent.tenant IN (%(tenants)s)) ranked
+WHERE place = 1 ORDER BY died_at DESC, fingerprint LIMIT %(limit)s OFFSET %(offset)s
+"""
+
 
 class DeadGroupRow(NamedTuple):
     """One group: the ids of its newest and oldest letters, and how many it has, up to the cap."""
@@ -57,11 +71,21 @@ class Grouping(BaseStore):
         Only the first ``most`` fingerprints are walked. The plan is pinned: the statistics of a table that was empty
         an hour ago make a scan look cheap.
         """
-        parameters = {"limit": limit, "offset": offset, "most": most, "cap": cap}
+        return self._groups(GROUPS, {"limit": limit, "offset": offset, "most": most, "cap": cap})
+
+    def dead_groups_of(self, scope: Scope, *, limit: int, offset: int, window: int) -> list[DeadGroupRow]:
+        """Return groups of the letters that a limited ``scope`` has among the ``window`` that died last of all."""
+        names = {f"tenant_{number}": name for number, name in enumerate(sorted(scope.tenants or ()))}
+        if not names:
+            return []
+        statement = GROUPS_OF.replace("%(tenants)s", ", ".join(f"%({name})s" for name in names))
+        return self._groups(statement, {"limit": limit, "offset": offset, "window": window, **names})
+
+    def _groups(self, statement: str, parameters: dict[str, Any]) -> list[DeadGroupRow]:
         with self.transaction():
             self.pin()
             with self.connection.cursor() as cursor:
-                cursor.execute(GROUPS, parameters)
+                cursor.execute(statement, parameters)
                 rows = cursor.fetchall()
         return [DeadGroupRow(mark, _id(newest), _id(oldest), count) for mark, newest, oldest, count in rows]
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError
 from ..models import Job
@@ -18,11 +19,11 @@ from .pauses import READY_OR_BLOCKED
 class Moving(Limiting):
     """What people change of jobs that no worker holds."""
 
-    def run_now(self, job_id: UUID, *, tenant: str | None = None) -> Job | None:
+    def run_now(self, job_id: UUID, *, tenant: Tenants = None) -> Job | None:
         """
         Make a scheduled job ready, or blocked where its concurrency key has its say, as if it were due at this moment.
 
-        Returns it, or None when no such job is scheduled, with ``tenant`` none of that tenant.
+        Returns it, or None when no such job is scheduled, with ``tenant`` none of its.
         """
         with self.transaction():
             scheduled = self._one(job_id, tenant).scheduled()
@@ -31,13 +32,13 @@ class Moving(Limiting):
             return self._one(job_id, tenant).first()
 
     def move(
-        self, job_id: UUID, *, queue: str | None = None, priority: int | None = None, tenant: str | None = None
+        self, job_id: UUID, *, queue: str | None = None, priority: int | None = None, tenant: Tenants = None
     ) -> Job | None:
         """
         Give a job that no worker holds another queue or priority, and return it as it was.
 
         It keeps its time. One that was admitted for its concurrency key waits for a slot of that key in the new queue.
-        Returns None when no such job waits, with ``tenant`` none of that tenant: waits for whoever claims it at this
+        Returns None when no such job waits, with ``tenant`` none of its: waits for whoever claims it at this
         moment. Raises DuplicateJobError when its dedupe key is taken in the new queue.
         """
         with self.writing():
@@ -52,9 +53,8 @@ class Moving(Limiting):
             self._change(job, changes)
         return job
 
-    def _one(self, job_id: UUID, tenant: str | None) -> JobQuerySet:
-        jobs = Job.objects.using(self.alias).filter(pk=job_id)
-        return jobs if tenant is None else jobs.filter(tenant=tenant)
+    def _one(self, job_id: UUID, tenant: Tenants) -> JobQuerySet:
+        return Scope.of(tenant).apply(Job.objects.using(self.alias).filter(pk=job_id))
 
     def _key_in(self, queue: str, job: Job) -> dict[str, Any]:
         """Return what becomes of a job's dedupe key in another queue. Raises DuplicateJobError where it is taken."""

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import F, Model, Q, QuerySet, Value
 
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
 from ..models import (
@@ -70,7 +71,7 @@ class Operating(Flowing, Stepping):
         job_id: UUID,
         *,
         attempts: int,
-        tenant: str | None = None,
+        tenant: Tenants = None,
         after: timedelta | None = None,
         changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> Job:
@@ -102,9 +103,8 @@ class Operating(Flowing, Stepping):
             self.revive_member(job)
         return job
 
-    def _dead_letters(self, job_id: UUID, tenant: str | None) -> QuerySet[DeadLetter]:
-        letters = DeadLetter.objects.using(self.alias).filter(pk=job_id)
-        return letters if tenant is None else letters.filter(tenant=tenant)
+    def _dead_letters(self, job_id: UUID, tenant: Tenants) -> QuerySet[DeadLetter]:
+        return Scope.of(tenant).apply(DeadLetter.objects.using(self.alias).filter(pk=job_id))
 
     def _insert_unless_live(self, job: Job) -> None:
         """Insert without breaking the transaction on a clash, and tell a clash by the row that is there afterwards."""
@@ -121,13 +121,13 @@ class Operating(Flowing, Stepping):
             holder = Job.objects.using(self.alias).filter(clash).values_list("pk", flat=True).first()
         raise DuplicateJobError(job.pk, holder)
 
-    def acknowledge(self, job_id: UUID, *, by: str, note: str, tenant: str | None = None) -> None:
+    def acknowledge(self, job_id: UUID, *, by: str, note: str, tenant: Tenants = None) -> None:
         """Note on a dead letter who has seen it; the latest note stays. Raises JobNotFoundError."""
         seen = {"acknowledged_at": self.now(), "acknowledged_by": by, "note": note}
         if not self._dead_letters(job_id, tenant).update(**seen):
             raise JobNotFoundError(job_id)
 
-    def discard(self, job_id: UUID, *, tenant: str | None = None) -> None:
+    def discard(self, job_id: UUID, *, tenant: Tenants = None) -> None:
         """Delete a dead letter with its failures, unless it is not ``tenant``'s. Raises JobNotFoundError."""
         with self.transaction():
             deleted, _ = self._dead_letters(job_id, tenant).delete()

@@ -23,6 +23,7 @@ from django.utils.dateparse import parse_datetime
 from ..domain.encoding import encode
 from ..domain.graphs import Progress, spliced
 from ..domain.outcomes import Settlement, Succeeded
+from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState, MemberKind, MemberState, WorkflowState
 from ..models import DeadLetter, Job, Workflow, WorkflowMember
 from .enqueue import BATCH, Enqueueing, stamp
@@ -138,7 +139,7 @@ class Flowing(Enqueueing):
         self.on_commit(lambda: self.notify(lanes))
         return callback
 
-    def waiting_member(self, job_id: UUID, tenant: str | None = None) -> Job | None:
+    def waiting_member(self, job_id: UUID, tenant: Tenants = None) -> Job | None:
         """
         Return the job that a member is planned to be, not stored; None when its turn has come.
 
@@ -148,18 +149,16 @@ class Flowing(Enqueueing):
         self.lock_workflows(members.values_list("workflow", flat=True))
         member = members.filter(kind=MemberKind.TASK).first()
         job = None if member is None else start(member, None, self.now())
-        return job if job is not None and tenant in {None, job.tenant} else None
+        return job if job is not None and job.tenant in Scope.of(tenant) else None
 
     def planned(self, job_id: UUID) -> tuple[Job, Workflow, str] | None:
         """Return the planned job of a member that has none yet, its workflow and its state; None when there is none."""
         unstarted = (MemberState.WAITING, MemberState.CANCELLED)
         members = WorkflowMember.objects.using(self.alias).filter(pk=job_id, kind=MemberKind.TASK, plan__isnull=False)
         member = members.filter(state__in=unstarted).select_related("workflow").first()
-        return (
-            None
-            if member is None
-            else (start(member, None, member.workflow.enqueued_at), member.workflow, member.state)
-        )
+        if member is None:
+            return None
+        return start(member, None, member.workflow.enqueued_at), member.workflow, member.state
 
     def revive_member(self, job: Job) -> None:
         """Note that the job of a member is live again: unless another one is lost, its workflow goes on."""

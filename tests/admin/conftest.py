@@ -6,6 +6,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from tests import scoping
+
 VIEWS = (
     "view_deadletter", "view_finishedjob", "view_job", "view_lease", "view_pause", "view_queue", "view_schedule",
     "view_worker", "view_workflow",
@@ -37,3 +39,13 @@ def viewer(browser):
 def operator(browser):
     """Return the browser of someone who may look at everything, decide about dead letters."""
     return browser(*VIEWS, *(f"{name}_deadletter" for name in ("requeue", "amend", "acknowledge", "discard")))
+
+
+@pytest.fixture
+def vera(settings, browser):
+    """Return the browser of someone with every permission there is, for the tenant acme alone."""
+    settings.WORKQUEUE = scoping.SETTING
+    scoping.grants["vera"] = ["acme"]
+    ours = Permission.objects.filter(content_type__app_label="django_workqueue")
+    yield browser(*ours.values_list("codename", flat=True))
+    scoping.grants.clear()

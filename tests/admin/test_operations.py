@@ -32,6 +32,7 @@ def test_letter_that_another_person_took_meanwhile_is_told(operation, problem):
         DeadLetterAdminMixin.keyset,
         user_id=User.objects.create_user("vera").pk,
         database="default",
+        options={"by": "vera", "tenants": None},
     )
 
     assert (tally.done, len(tally.problems), tally.more) == (1, 1, False)
