@@ -20,6 +20,8 @@ from .harness import books, disguised, failure_kinds, settings, wait_for_books, 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(180)]
 
 PLACES = ("--processes", "2", "--concurrency", "2")
+#: Where no lease is to lapse, however busy the machine is.
+LONG = settings(lease=60)
 
 
 def serving() -> set[int]:
@@ -150,7 +152,7 @@ def test_name_is_adopted_by_each_process_for_itself(fleet, diary):
 def test_each_process_runs_no_more_jobs_than_it_may(fleet, diary):
     """Every job once, by as many processes as that takes (RealOrangeOne/django-tasks#148)."""
     jobs = tasks.nap.enqueue_many([(0.05,)] * 60)
-    supervisor = fleet.start(*PLACES, "--max-jobs", "10")
+    supervisor = fleet.start(*PLACES, "--max-jobs", "10", **LONG)
     wait_for_books(jobs, seconds=120, succeeded=60)
 
     assert Counter(entry.job for entry in diary.starts()) == {str(job.id): 1 for job in jobs}
@@ -186,7 +188,7 @@ def test_successor_serves_before_the_worn_process_drains(fleet, diary):
 def test_process_that_grows_is_replaced(fleet, diary):
     """Between jobs, before it eats the host; a worker by itself stops, and somebody starts it again."""
     jobs = []
-    supervisor = start(fleet, "--max-memory", "150M")
+    supervisor = start(fleet, "--max-memory", "150M", **LONG)
     before = wait_until(lambda: len(found := serving()) == 2 and found, "both to serve")
 
     def are_replaced():

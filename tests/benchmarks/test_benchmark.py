@@ -28,11 +28,11 @@ def benchmark(file, *options):
 def check(lines, outcome, *names, peers=False):
     """Check that every figure of ``names`` is printed and written, and that nobody complained."""
     figures, _ = catalogue.choose(names, peers=peers)
+    assert outcome["surroundings"]["complaints"] == []
     assert [line.split()[0] for line in lines[2:]] == [figure.name for figure in figures]
     assert set(outcome["figures"]) == {figure.name for figure in figures}
     assert set(outcome["readings"]) == {reading for figure in figures for reading in figure.readings}
     assert all(spread["median"] > 0 for spread in outcome["readings"].values())
-    assert outcome["surroundings"]["complaints"] == []
     assert outcome["surroundings"]["scale"] == TINY
 
 
