@@ -61,6 +61,10 @@ class FailureKind(TextChoices):
     UNDECODABLE = "undecodable", _("Undecodable arguments")
 
 
+RECLAIMED = (FailureKind.LAPSED, FailureKind.CAPPED, FailureKind.ADOPTED)
+"""What others record of an attempt whose worker never told of it."""
+
+
 class DeathReason(TextChoices):
     """Why a job stopped for good until a person decides."""
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Min
 
 from ..domain.outcomes import ClaimedJob
-from ..domain.states import FailureKind
+from ..domain.states import RECLAIMED, FailureKind
 from ..exceptions import LossReason
 from ..models import Failure, FinishedJob, Job, Lease
 from .base import BaseStore
@@ -40,7 +40,8 @@ class Recorded(BaseStore):
         finished = FinishedJob.objects.using(self.alias).filter(pk__in=ids, worker=worker).values_list("pk", flat=True)
         # A job may have failed before, under a lease that another of these still holds: only the pair tells.
         claims = {(job.id, job.lease_id) for job in jobs}
-        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, worker=worker)
+        # The reaper's record of a lease of this worker names it too, and is none of its own.
+        failed = Failure.objects.using(self.alias).filter(job_id__in=ids, worker=worker).exclude(kind__in=RECLAIMED)
         pairs = claims.intersection(failed.values_list("job_id", "lease_id"))
         return {*finished, *(job_id for job_id, _ in pairs)}
 

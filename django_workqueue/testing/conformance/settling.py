@@ -170,6 +170,14 @@ class SettlingConformance(ConformanceBase):
 
         assert recorded == {completed.id, failed.id, dead.id}
 
+    def test_record_of_the_reaper_is_not_taken_for_the_worker_s_own(self) -> None:
+        """What was taken from a worker that was cut off has not been settled by it: it must hear of its loss."""
+        self.enqueue()
+        lost = self.claim_one()
+        self.lapse(lost)
+
+        assert self.store.recorded([lost], "worker-1") == set()
+
     def test_putting_off_is_counted_for_this_job_alone(self) -> None:
         """A new job under an old id has all the patience that its predecessor has used up."""
         job_id = new_id()
