@@ -80,6 +80,7 @@ class LastAttempt:
     state: str
     started: str
     """Of one under way, when it was claimed: only its worker knows more."""
+    ended: str
     ran: str
     worker: str
 
@@ -90,8 +91,9 @@ class LastAttempt:
         match job:
             case Job() if job.lease is not None:
                 begun, worker = job.lease.acquired_at, job.lease.worker
-                return cls(job.attempts, _("Under way"), age(begun, now), duration(now - begun), worker)
+                return cls(job.attempts, _("Under way"), age(begun, now), "-", duration(now - begun), worker)
             case FinishedJob() if job.started_at is not None:
-                ran = duration(job.finished_at - job.started_at)
-                return cls(job.attempts, job.get_outcome_display(), age(job.started_at, now), ran, job.worker)
+                begun, ended = job.started_at, job.finished_at
+                told = age(begun, now), age(ended, now), duration(ended - begun)
+                return cls(job.attempts, job.get_outcome_display(), *told, job.worker)
         return None

@@ -29,7 +29,7 @@ class FinishedJobAdminMixin(CopyingMixin, JobColumnsMixin):
         (None, {"fields": ("ending", "finished", "ran", "worker", "shown_result", "expires")}),
         WHAT,
         WHERE,
-        (_("Attempts"), {"fields": ("tries", "interruptions", "enqueued", "started")}),
+        (_("Counts"), {"fields": ("tries", "interruptions", "enqueued", "started")}),
     )
 
     started = when("started_at", _("started"))

@@ -40,7 +40,7 @@ class JobAdminMixin(MatchingMixin, JobColumnsMixin):
         (None, {"fields": ("shown_state", "timing", "held_by", "shown_progress", "cancel_requested", "enqueued")}),
         WHAT,
         WHERE,
-        (_("Attempts"), {"fields": ("tries", "interruptions", "lapses", "shown_last_error")}),
+        (_("Counts"), {"fields": ("tries", "interruptions", "lapses", "shown_last_error")}),
     )
 
     cancel_requested = when("cancel_requested_at", _("cancel requested"))

@@ -129,7 +129,8 @@ def perform(
 def perform_one(operation: Operation, row: Any, user_id: Any, database: str, options: Options) -> str:
     """Change and log one row in one transaction: nothing is done untold, and no lock is held for long."""
     try:
-        with store_for(database).transaction():
+        # What is looked up first is written then: on SQLite, a transaction that began as a reader may not be let to.
+        with store_for(database).writing():
             problem = operation.act(row.pk, database, options)
             if not problem:
                 LogEntry.objects.log_actions(user_id, [row], operation.log_flag, operation.logged(options))
