@@ -26,7 +26,7 @@ from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
 from ..subcommands import SUBCOMMANDS
 from ..subcommands.base import Subcommand
-from ..words import as_json, harmless, printable
+from ..words import harmless, printable
 
 PATIENCE = timedelta(seconds=20)
 """How long one statement of a subcommand that only reads may take."""
@@ -63,6 +63,9 @@ class Command(QueueCommand):
         chosen = SUBCOMMANDS[subcommand]
         try:
             report = _reading(chosen, database, given) if chosen.only_reads else chosen.run(database=database, **given)
+            told = chosen.json_lines(report) if given["format"] == "json" else chosen.lines(report)
+            # A line of JSON has no control character that this would write out in another way.
+            self._print(map(printable, told))
         except FAULTS_OF_USAGE as error:
             raise CommandError(harmless(str(error)), returncode=EXIT_USAGE) from error
         except DatabaseError as error:
@@ -71,7 +74,6 @@ class Command(QueueCommand):
             raise CommandError(harmless(str(error))) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted. What was done before stays done.") from None
-        self._print([as_json(report)] if given["format"] == "json" else map(printable, chosen.lines(report)))
         if chosen.has_failed(report):
             raise SystemExit(EXIT_CRASHED)
 

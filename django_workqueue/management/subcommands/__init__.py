@@ -7,6 +7,7 @@ from .cancel import Cancel
 from .dead import Dead
 from .dead_letters import Acknowledge, Discard, Requeue
 from .enqueue import Enqueue
+from .export import Export
 from .health import Health
 from .jobs import Jobs, OneJob
 from .pauses import Pause, Pauses, Resume
@@ -23,6 +24,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "jobs": Jobs(),
     "job": OneJob(),
     "dead": Dead(),
+    "export": Export(),
     "requeue": Requeue(),
     "acknowledge": Acknowledge(),
     "discard": Discard(),

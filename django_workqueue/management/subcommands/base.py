@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
 
+from ..words import as_json
+
 
 class Subcommand:
     """One thing that people do to the queue. Its docstring's first line is its help."""
@@ -24,6 +26,10 @@ class Subcommand:
     def lines(self, report: Any) -> Iterator[str]:
         """Yield the report for people."""
         raise NotImplementedError(f"{type(self).__name__} must say how it reports.")
+
+    def json_lines(self, report: Any) -> Iterator[str]:
+        """Yield the report for programs."""
+        yield as_json(report)
 
     def has_failed(self, report: Any) -> bool:  # noqa: ARG002 - most have done what they report
         """Whether the report is one that a script has to act on. The exit code says so."""

@@ -21,7 +21,9 @@ _NAMES = {
 }
 
 
-def add_filters(parser: CommandParser, *, states: Iterable[str] = (), has_groups: bool = False, limit: int) -> None:
+def add_filters(
+    parser: CommandParser, *, states: Iterable[str] = (), has_groups: bool = False, limit: int, most: int = MOST
+) -> None:
     """Add the options for what is looked for, and for how many."""
     for name, words in _NAMES.items():
         parser.add_argument(f"--{name}", help=words)
@@ -32,7 +34,7 @@ def add_filters(parser: CommandParser, *, states: Iterable[str] = (), has_groups
     if states := list(states):
         parser.add_argument("--state", choices=states, metavar="STATE", help=f"One of: {', '.join(states)}.")
     parser.add_argument(
-        "--limit", type=arguments.whole(1, MOST), default=limit, help=f"How many at most, up to {MOST} ({limit})."
+        "--limit", type=arguments.whole(1, most), default=limit, help=f"How many at most, up to {most} ({limit})."
     )
 
 
