@@ -52,7 +52,9 @@ class Witness:
         context.on("dialog", self._dismiss)
 
     def _hear(self, message: Any) -> None:
-        if message.type in {"error", "warning"}:
+        # The machine's network, not the page: a container that starts beside the tests changes it.
+        is_of_page = "net::ERR_NETWORK_CHANGED" not in message.text
+        if is_of_page and message.type in {"error", "warning"}:
             self.complaints.append(f"{message.type}: {message.text} ({message.page.url if message.page else ''})")
 
     def _dismiss(self, dialog: Any) -> None:

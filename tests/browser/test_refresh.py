@@ -152,6 +152,21 @@ def test_page_that_cannot_be_read_says_so(page, expect):
     expect(trouble).to_be_hidden()
 
 
+def test_buttons_to_copy_are_there_after_a_refresh(page, expect):
+    """What scripts have added belongs to the page that is replaced: it is added anew, and once."""
+    page.goto(address("job", JobFactory(leased=True).pk))
+    buttons = page.locator(".workqueue-copy")
+    count = buttons.count()
+    assert count
+    choose(page, 5)
+    page.evaluate("document.querySelector('#workqueue-main fieldset').remove()")
+
+    page.clock.run_for(5_000)
+
+    expect(page.locator("#workqueue-main fieldset").first).to_be_visible()
+    expect(buttons).to_have_count(count)
+
+
 def test_only_what_moves_by_itself_refreshes(page, expect):
     """A form that is being filled in must not be read again."""
     for model in ("job", "worker", "lease", "workflow"):

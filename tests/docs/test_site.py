@@ -11,6 +11,9 @@ from .pages import DOCS, PAGES, ROOT, prose, read, section
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TOCTREE = re.compile(r"^:::\{toctree\}\n(.*?)^:::", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"^```\{image\} \S*/images/(\S+)\n:alt: (.+)\n:class: only-(light|dark)$", re.MULTILINE)
+IMAGES = sorted((DOCS / "images").iterdir())
+MOST_PICTURE_BYTES, MOST_PICTURES_BYTES = 40 * 1024, 1024 * 1024
 MOST_README_LINES = 100
 
 
@@ -53,6 +56,24 @@ def test_the_promise_is_the_same_everywhere():
 
     assert promise.startswith("- A job committed with your transaction is attempted at least once")
     assert promise in read("docs/explanation/guarantees.md")
+
+
+def test_every_picture_is_shown_in_both_themes():
+    """A picture that no page shows is dead weight, and one without a text tells nothing to who cannot see it."""
+    shown = [picture for page in PAGES for picture in PICTURE.findall(read(page))]
+
+    assert {name for name, _, _ in shown} == {path.name for path in IMAGES}
+    for name, text, theme in shown:
+        assert text.strip()
+        assert name.endswith(f"-{theme}.webp")
+
+
+def test_pictures_are_small():
+    """Whoever clones the repository or opens a page loads them all."""
+    sizes = {path.name: path.stat().st_size for path in IMAGES}
+
+    assert [name for name, size in sizes.items() if size > MOST_PICTURE_BYTES] == []
+    assert sum(sizes.values()) <= MOST_PICTURES_BYTES
 
 
 def test_readme_is_read_in_one_go():
