@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.http import HttpRequest
 
 from ..models import Job
+from ..store import Store, store_for
 from .base import ReadOnlyMixin
 from .overview import Links
 from .scope import scope_of
@@ -30,8 +33,8 @@ class HeldJob:
 class HoldingMixin(ReadOnlyMixin):
     """A page that lists jobs held now, for those who may view jobs."""
 
-    held_by: str
-    """The lookup by which jobs are found from the key of the page's row."""
+    few: ClassVar[Callable[[Store, Any], list[UUID]]]
+    """Finds the jobs from the key of the page's row: in the order of leases, not of all jobs."""
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Add the jobs."""
@@ -41,7 +44,8 @@ class HoldingMixin(ReadOnlyMixin):
         if not request.user.has_perm("django_workqueue.view_job"):
             return None
         links = Links(request, self.admin_site.name)
-        jobs = Job.objects.using(self.database).filter(lease__isnull=False, **{self.held_by: row.pk})
+        found = type(self).few(store_for(self.database), row.pk)
+        jobs = Job.objects.using(self.database).filter(lease__isnull=False, pk__in=found)
         jobs = scope_of(request).apply(jobs)
         return [
             HeldJob(

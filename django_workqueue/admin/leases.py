@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from ..domain.scope import Scope
 from ..lifecycle.keyset import Keyset
 from ..models import Job, Lease
+from ..store import Store
 from .held import HoldingMixin
 from .words import read_at, when
 
@@ -20,7 +21,7 @@ class LeaseAdminMixin(HoldingMixin):
     """Leases, newest first."""
 
     refreshes = True
-    held_by = "lease"
+    few = Store.few_of_lease
     keyset = Keyset(("-id",))
     list_display = ("id", "worker", "queue", "standing", "expires", "renewed", "acquired", "held_jobs")
     search_fields = ("=id", "worker", "queue")

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 from ..lifecycle.keyset import Keyset
 from ..models import Worker
 from ..models.worker import WorkerRequest, WorkerState
+from ..store import Store
 from .held import HoldingMixin
 from .operating import OperatingMixin
 from .words import age, coloured, read_at, when
@@ -28,7 +29,7 @@ class WorkerAdminMixin(OperatingMixin, HoldingMixin):
     actions = ("quiet", "resume", "stop", "forget")
     operations = (QUIET, RESUME, STOP, FORGET)
     refreshes = True
-    held_by = "lease__worker"
+    few = Store.few_of_worker
     keyset = Keyset(("-started_at", "-id"))
     list_display = (
         "name", "standing", "busy", "seen", "queues", "host", "pid", "memory", "done", "failed", "started",

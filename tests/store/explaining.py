@@ -72,9 +72,7 @@ def explained(monkeypatch, *tables: str, generic: bool = False) -> Iterator[list
         return real(self, statement, parameters)
 
     def execute(run, statement, parameters, many, context):
-        if any(table in statement for table in tables) and statement.startswith(
-            ("SELECT", "INSERT", "UPDATE", "DELETE")
-        ):
+        if any(table in statement for table in tables) and statement.lstrip().startswith((*VERBS, "WITH")):
             plans.append(explain(statement, parameters))
         return run(statement, parameters, many, context)
 
