@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -33,18 +34,34 @@ class LookingMixin(Mixin):
         """Show a row, or say that it would take too long."""
         return self.looked_at(request, lambda: super(LookingMixin, self).changeform_view(request, *args, **kwargs))
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Read the list, by which an action of it is asked for too."""
+        with self.reading(request):
+            return super().get_changelist_instance(request)
+
+    @contextmanager
+    def reading(self, request: HttpRequest) -> Iterator[None]:
+        """Read a part of the answer to POST so; of the answer to GET, all is read so already."""
+        if request.method == "POST":
+            with store_for(get_settings().database).looking(PATIENCE):
+                yield
+        else:
+            yield
+
     def looked_at(self, request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
-        """Return what ``view`` does on GET; a page that says so where a statement takes longer than PATIENCE."""
-        if request.method not in {"GET", "HEAD"}:
-            return view()
+        """
+        Return what ``view`` does; a page that says so where a statement takes longer than PATIENCE.
+
+        What is asked for by POST may write, and is not read so as a whole.
+        """
         store = store_for(get_settings().database)
         # The project's function may write; and where it fails, the transaction of the page would fail with it.
         scope_of(request)
         try:
-            with store.looking(PATIENCE):
+            with store.looking(PATIENCE) if request.method in {"GET", "HEAD"} else nullcontext():
                 return view()
         except OperationalError as error:
-            if not store.is_too_slow(error):
+            if not store.is_too_slow(error) or "confirmed" in request.POST:
                 raise
         request.current_app = self.admin_site.name
         context = {

@@ -85,7 +85,9 @@ class OperatingMixin(ReadOnlyMixin):
         **more: Any,
     ) -> HttpResponse:
         request.current_app = self.admin_site.name
-        count = more["count"] if "count" in more else capped_count(rows)
+        with self.reading(request):
+            count = more["count"] if "count" in more else capped_count(rows)
+            sample = more["sample"] if "sample" in more else list(rows[:SAMPLE])
         context = {
             **self.admin_site.each_context(request),
             "title": operation.title,
@@ -95,7 +97,7 @@ class OperatingMixin(ReadOnlyMixin):
             "count": count,
             "selected_text": operation.selected % {"count": count},
             "limit": LIMIT,
-            "sample": rows[:SAMPLE],
+            "sample": sample,
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
             "select_across": request.POST.get("select_across") == "1",
             "checkbox_name": ACTION_CHECKBOX_NAME,

@@ -215,7 +215,7 @@ class Watching(Claiming):
             "blocked": self._capped(jobs.blocked()),
             "parked": self._capped(jobs.parked()),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
-            "dead": self._capped(DeadLetter.objects.using(self.alias).all()),
+            "dead": self._capped(DeadLetter.objects.using(self.alias).order_by("-died_at", "-id")),
         }
         names = {*rows, *ages, *(name for count in counts.values() for name in count)}
         return [
@@ -256,7 +256,7 @@ class Watching(Claiming):
 
     def _capped(self, rows: QuerySet[Any]) -> Counter[str]:
         """Count by queue among the first COUNT_CAP rows: a count over all would scan the backlog."""
-        return Counter(rows.order_by().values_list("queue", flat=True)[:COUNT_CAP])
+        return Counter(rows.values_list("queue", flat=True)[:COUNT_CAP])
 
     def _oldest_age(self, queue: str) -> float:
         """Return for how many seconds the oldest ready job has waited: it is at the head of its lane's level."""

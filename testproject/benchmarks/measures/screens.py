@@ -2,7 +2,8 @@
 ``screens.*``: what the admin's pages and the commands' outputs take at a million live and five million finished jobs.
 
 Each page over the same with a thousand rows of everything, by what the planner knows: ``fresh`` after an ANALYZE,
-``stale`` with the statistics of tables that were empty. ``statements`` are those of one request.
+``stale`` with the statistics of tables that were empty. ``statements`` are those of one request, and ``pages`` what it
+looks at in the database, eight kilobytes each: unlike a time, that does not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..screens import names
 
 RATIO, STATEMENTS = 1.5, 15
 REPEAT = 3
+PAGES_READ = 60_000
 KINDS = ("thousand", "stale", "fresh")
 #: Looks at one another through a dozen windows: more statements, however many rows there are.
 OF_MANY_PARTS = ("queue.overview", "metrics.json", "command.stats")
@@ -68,8 +70,9 @@ def forget(database: Database) -> None:
 def _seen(bench: Bench, kind: str) -> dict[str, float]:
     seen = ask(bench.environment, "screens", "--repeat", str(bench.sized(REPEAT, least=1)))
     return {
-        **{f"screens.{name}.{kind}": milliseconds for name, (milliseconds, _) in seen.items()},
-        **({f"screens.{name}.statements": count for name, (_, count) in seen.items()} if kind == "fresh" else {}),
+        f"screens.{name}.{reading}": value
+        for name, (milliseconds, statements, pages) in seen.items()
+        for reading, value in ((kind, milliseconds), ("statements", statements), ("pages", pages))
     }
 
 
@@ -84,8 +87,13 @@ def _figures(name: str) -> Iterator[Figure]:
         )
     most = None if name in OF_MANY_PARTS else at_most(STATEMENTS)
     yield Figure(name=f"screens.{name}.statements", over=f"screens.{name}.statements", unit="", target=most)
+    yield Figure(name=f"screens.{name}.pages", over=f"screens.{name}.pages", unit="", target=at_most(PAGES_READ))
 
 
 PAGES = names()
-TRIALS = (Trial("screens", look, tuple(f"screens.{name}.{kind}" for name in PAGES for kind in (*KINDS, "statements"))),)
+TRIALS = (
+    Trial(
+        "screens", look, tuple(f"screens.{name}.{kind}" for name in PAGES for kind in (*KINDS, "statements", "pages"))
+    ),
+)
 FIGURES = tuple(figure for name in PAGES for figure in _figures(name))
