@@ -34,7 +34,8 @@ class CappedCount(int):
 
 def capped_count(rows: QuerySet[Any]) -> int:
     """Return the number of ``rows``, or a CappedCount when there are more than COUNT_LIMIT."""
-    found = len(rows.values_list("pk")[: COUNT_LIMIT + 1])
+    # In no order: those that were selected are found by their keys then, not along the list.
+    found = len(rows.order_by().values_list("pk")[: COUNT_LIMIT + 1])
     return found if found <= COUNT_LIMIT else CappedCount(COUNT_LIMIT)
 
 

@@ -87,7 +87,8 @@ class OperatingMixin(ReadOnlyMixin):
         request.current_app = self.admin_site.name
         with self.reading(request):
             count = more["count"] if "count" in more else capped_count(rows)
-            sample = more["sample"] if "sample" in more else list(rows[:SAMPLE])
+            is_all = request.POST.get("select_across") == "1"
+            sample = more["sample"] if "sample" in more else list((rows if is_all else rows.order_by())[:SAMPLE])
         context = {
             **self.admin_site.each_context(request),
             "title": operation.title,
@@ -99,7 +100,7 @@ class OperatingMixin(ReadOnlyMixin):
             "limit": LIMIT,
             "sample": sample,
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
-            "select_across": request.POST.get("select_across") == "1",
+            "select_across": is_all,
             "checkbox_name": ACTION_CHECKBOX_NAME,
             "back": self._list_address(request),
             "media": self.media,
