@@ -32,13 +32,8 @@ def test_month_has_jobs_in_every_state(filled):
     assert QueueMinute.objects.count() == Workflow.objects.count() == DeadLetter.objects.count() == 1000
 
 
-def test_every_page_answers(filled, admin_client):
-    """What is measured is the page, not an error about it; what is sought is there."""
-    for name, requests in screens.pages(admin_client):
-        made = requests()
-        assert made, name
-        made[0]()
-
+def test_what_is_sought_is_there(filled):
+    """A search that finds nothing is another one."""
     assert Job.objects.filter(dedupe_key=screens.SOUGHT["key"][0]).exists()
     assert DeadLetter.objects.filter(fingerprint=screens.GROUPS[0]).exists()
     assert Job.objects.filter(queue="rare", task__startswith="shop.rare").count() == 3
