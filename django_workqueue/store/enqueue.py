@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError
 
 from ..domain.states import JobState
-from ..exceptions import WorkQueueError
+from ..exceptions import InvalidJobError, WorkQueueError
 from ..models import DeadLetter, FinishedJob, Job
 from .base import BaseStore
 
@@ -41,7 +41,8 @@ class Enqueueing(BaseStore):
         Store ``jobs`` on the caller's connection, in its transaction, and answer one Stored for each, in order.
 
         ``given_ids`` are the ids that callers chose: a live job of that id is answered unchanged, a finished or dead
-        one makes room. Raises QueueUnavailableError when the database cannot be reached.
+        one makes room. Raises InvalidJobError for an id that is another tenant's, and QueueUnavailableError when the
+        database cannot be reached.
         """
         with self.reachable("enqueue"):
             if given_ids or any(job.dedupe_key is not None for job in jobs):
@@ -69,6 +70,7 @@ class Enqueueing(BaseStore):
                 waiting = self._insert_once(waiting, answers, given_ids)
             else:
                 raise WorkQueueError(f"The dedupe key {waiting[0].dedupe_key!r} kept changing hands. Enqueue again.")
+            self._refuse_ids_of_others([job for job in jobs if job.pk in given_ids], answers)
             self._make_room(pk for pk in given_ids if not answers[pk].duplicate)
         return list(_in_order(jobs, answers))
 
@@ -145,11 +147,29 @@ class Enqueueing(BaseStore):
                 letters = DeadLetter.objects.using(self.alias).filter(pk__in=some).order_by("pk")
                 list(letters.select_for_update().values_list("pk"))
 
+    def _refuse_ids_of_others(self, jobs: Sequence[Job], answers: Mapping[UUID, Stored]) -> None:
+        """Raise InvalidJobError where another tenant has an id: its job is neither told of nor replaced."""
+        tenants = {job.pk: job.tenant for job in jobs}
+        for model in (FinishedJob, DeadLetter):
+            for some in batches(tenants):
+                over = model._default_manager.using(self.alias).filter(pk__in=some).values_list("pk", "tenant")
+                _refuse_others(over, tenants)
+        live = ((job.pk, answers[job.pk].job) for job in jobs)
+        _refuse_others(((pk, holder.tenant) for pk, holder in live if holder.pk == pk), tenants)
+
     def _make_room(self, ids: Iterable[UUID]) -> None:
         """Remove what an earlier life of these ids left behind: a job is in exactly one place. Its failures stay."""
         for some in batches(ids):
             FinishedJob.objects.using(self.alias).filter(pk__in=some).delete()
             DeadLetter.objects.using(self.alias).filter(pk__in=some).delete()
+
+
+def _refuse_others(found: Iterable[tuple[UUID, str]], tenants: Mapping[UUID, str]) -> None:
+    for pk, tenant in found:
+        if tenant != tenants[pk]:
+            raise InvalidJobError(
+                f"The id {pk} is that of another tenant's job. Make ids of what no two tenants have in common."
+            )
 
 
 def stamp(job: Job, now: datetime) -> None:

@@ -75,6 +75,7 @@ class Course:
 
     def __init__(self, suite: ConformanceBase, lots: random.Random) -> None:
         self.accepted: set[UUID] = set()
+        self.tenants: dict[UUID, str] = {}
         self.completed: list[UUID] = []
         self._suite = suite
         self._lots = lots
@@ -128,12 +129,13 @@ class Course:
             max_attempts=self._lots.randint(1, 3),
         )
         self.accepted.add(stored.job.pk)
+        self.tenants[stored.job.pk] = stored.job.tenant
 
     def enqueue_again(self) -> None:
         """Accept a job under an id that was there before, wherever that is now."""
         if self.accepted:
             job_id = self._lots.choice(sorted(self.accepted))
-            stored = self._suite.insert(job_id, dedupe_key=self._lots.choice(KEYS))
+            stored = self._suite.insert(job_id, tenant=self.tenants[job_id], dedupe_key=self._lots.choice(KEYS))
             if not stored.duplicate and job_id in self.completed:
                 self.completed.remove(job_id)
 

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from ...domain.ids import new_id
 from ...domain.states import JobState
+from ...exceptions import InvalidJobError
 from ...models import Job
 from .base import OTHER_QUEUE, QUEUE, ConformanceBase
 
@@ -134,6 +135,22 @@ class EnqueueingConformance(ConformanceBase):
         self.store.insert([Job(id=job_id, queue=QUEUE, task="a.b") for _ in range(2)], given_ids=frozenset([job_id]))
 
         assert self.places(job_id) == ["live"]
+
+    def test_id_of_another_tenant_is_refused(self) -> None:
+        """Its job would be told to this tenant, or make room for this tenant's; nothing of the batch is stored."""
+        live, dead, finished = new_id(), new_id(), new_id()
+        self.enqueue(dead, tenant="rival")
+        self.bury(self.claim_one())
+        self.enqueue(finished, tenant="rival")
+        self.complete(self.claim_one())
+        self.enqueue(live, tenant="rival")
+
+        for job_id, place in ((live, "live"), (dead, "dead"), (finished, "finished")):
+            jobs = [Job(id=new_id(), queue=QUEUE, task="a.b"), Job(id=job_id, queue=QUEUE, task="a.b", tenant="acme")]
+            with self.assertRaises(InvalidJobError):
+                self.store.insert(jobs, given_ids=frozenset([job_id]))
+            assert self.places(job_id) == [place]
+        assert Job.objects.using(self.store.alias).count() == 1
 
     def test_insert_of_any_size_is_whole_and_in_order(self) -> None:
         """A database limits what one statement may hold; callers need not know."""
