@@ -25,6 +25,8 @@ MASKED = "[masked]"
 """What stands in place of a value."""
 MEANINGFUL = 6
 """Characters from which on a masked value is looked for in texts too: a shorter one would be found everywhere."""
+CUT, CUT_END = "\n... ", " characters left out ...\n"
+"""Stand, with a number between, where a stored text was cut."""
 
 _COLUMNS = {"args": list, "kwargs": dict, "metadata": dict, "result": object}
 
@@ -85,7 +87,26 @@ class Veil:
         """Return ``text``, of an error for example, with the masked values that it quotes taken out."""
         for secret in self.secrets:
             text = text.replace(secret, MASKED)
+            before, cut, after = text.partition(CUT)
+            if cut:
+                # Of a long text the middle is left out: a value may have lost its end, or its beginning.
+                text = f"{_without_end(before, secret)}{cut}{_without_beginning(after, secret)}"
         return text
+
+
+def _without_end(text: str, secret: str) -> str:
+    """Return ``text`` without the beginning of ``secret`` that it ends with."""
+    most = min(len(secret) - 1, len(text))
+    length = next((each for each in range(most, MEANINGFUL - 1, -1) if text.endswith(secret[:each])), 0)
+    return f"{text[:-length]}{MASKED}" if length else text
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    """Return ``text``, the rest of a cut, without the end of ``secret`` that it begins with."""
+    count, words, rest = text.partition(CUT_END)
+    most = min(len(secret) - 1, len(rest))
+    length = next((each for each in range(most, MEANINGFUL - 1, -1) if rest.startswith(secret[-each:])), 0)
+    return f"{count}{words}{MASKED}{rest[length:]}" if length else text
 
 
 def mask_json(text: str) -> str:

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from datetime import timedelta
 
+from ..domain.masking import CUT, CUT_END
 from ..domain.outcomes import Failed
 from ..domain.states import FailureKind
 from ..exceptions import JobTimeoutError
@@ -54,4 +55,4 @@ def _storable(text_of: Callable[[], str], most: int) -> str:
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]}\n... {len(text) - most} characters left out ...\n{text[-half:]}"
+    return f"{text[:half]}{CUT}{len(text) - most}{CUT_END}{text[-half:]}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.contrib.messages import get_messages
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 
 from tests.factories import (
     DeadLetterFactory,
@@ -19,6 +21,7 @@ from tests.factories import (
     WorkflowFactory,
 )
 
+APP = "django_workqueue"
 SCREENS = {
     "deadletter": DeadLetterFactory,
     "finishedjob": FinishedJobFactory,
@@ -53,6 +56,25 @@ def statements(captured):
     """Return what was asked of the tables: without the frame that a page is read in, a transaction and its settings."""
     frame = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT", "SET LOCAL", "BEGIN", "ROLLBACK")
     return [query["sql"] for query in captured if not query["sql"].startswith(frame)]
+
+
+def patterns(entries):
+    """Yield every address of ours in the admin."""
+    for entry in entries:
+        if not isinstance(entry, URLPattern):
+            yield from patterns(entry.url_patterns)
+        elif (entry.name or "").startswith(f"{APP}_"):
+            yield entry
+
+
+def every_page(rows):
+    """Yield the address of every page of ours; of those about a row, that of its model in ``rows``."""
+    yield reverse("admin:index")
+    yield reverse("admin:app_list", args=(APP,))
+    for pattern in patterns(admin.site.get_urls()):
+        model = pattern.name.removeprefix(f"{APP}_").partition("_")[0]
+        arguments = [quote(rows[model].pk)] if "<" in str(pattern.pattern) else []
+        yield reverse(f"admin:{pattern.name}", args=arguments)
 
 
 class Elements(HTMLParser):

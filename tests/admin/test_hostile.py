@@ -12,41 +12,21 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import pytest
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, reverse
+from django.urls import reverse
 
 from django_workqueue.admin.bulk import decide
 from django_workqueue.models import Job
+from tests.admin.pages import APP, every_page, patterns
 from tests.factories import DeadLetterFactory
 from tests.hostile import FACTORIES, PAYLOADS, assert_harmless, make_all, written
 
 pytestmark = pytest.mark.django_db
 
-APP = "django_workqueue"
 MOST_STEPS = 3
 """Forms that follow each other: the list, the question, the answer."""
-
-
-def patterns(entries):
-    """Yield every address of ours in the admin."""
-    for entry in entries:
-        if not isinstance(entry, URLPattern):
-            yield from patterns(entry.url_patterns)
-        elif (entry.name or "").startswith(f"{APP}_"):
-            yield entry
-
-
-def pages(rows):
-    """Yield the address of every page of ours; of those about a row, that of the hostile one."""
-    yield reverse("admin:index")
-    yield reverse("admin:app_list", args=(APP,))
-    for pattern in patterns(admin.site.get_urls()):
-        model = pattern.name.removeprefix(f"{APP}_").partition("_")[0]
-        arguments = [quote(rows[model].pk)] if "<" in str(pattern.pattern) else []
-        yield reverse(f"admin:{pattern.name}", args=arguments)
 
 
 @pytest.fixture(params=PAYLOADS)
@@ -129,7 +109,7 @@ def test_every_model_has_a_hostile_row():
 
 def test_every_page_shows_hostile_text_as_text(client, rows):
     """Arguments, errors and names are data of strangers (sidekiq#1297, rq-dashboard#526, que-web#9)."""
-    todo, seen = list(pages(rows)), {}
+    todo, seen = list(every_page(rows)), {}
     while todo:
         address = todo.pop()
         if _shape(address) in seen:
@@ -145,13 +125,13 @@ def test_every_page_shows_hostile_text_as_text(client, rows):
 
 def test_every_form_and_message_shows_hostile_text_as_text(client, rows):
     """What a form repeats, a confirmation names and a message quotes is as foreign as what a list shows."""
-    for address in pages(rows):
+    for address in every_page(rows):
         submit(client, assert_harmless(client.get(address, follow=True)), address, None)
 
 
 def test_every_form_takes_hostile_text_as_text(client, rows, payload):
     """What a person types comes back in the form, in the message and in the log of changes."""
-    for address in pages(rows):
+    for address in every_page(rows):
         submit(client, assert_harmless(client.get(address, follow=True)), address, written(payload, 400))
 
 

@@ -8,9 +8,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from django_workqueue.domain.masking import MASKED
-from django_workqueue.models import DeadLetter, Job, Schedule
+from django_workqueue.models import DeadLetter, FinishedJob, Job, Schedule, Workflow
+from django_workqueue.testing import drain
+from django_workqueue.workflows import chain
+from tests import samples
 from tests.admin.conftest import VIEWS
-from tests.admin.pages import page, told
+from tests.admin.pages import SCREENS, every_page, page, told
 from tests.factories import (
     DeadLetterFactory,
     FailureFactory,
@@ -71,6 +74,13 @@ def test_values_are_on_no_page(operator):
     letter = DeadLetter.objects.get()
     for name in ("requeue", "amend"):
         assert SECRET not in body(operator.get(page("deadletter", letter.pk, name=name)))
+
+
+def test_values_are_on_no_page_that_there_is(admin_client):
+    """Pages are found in the addresses of the admin, so that new ones are looked at; superusers do not see them either."""
+    rows = {name: factory() for name, factory in SCREENS.items()} | {"schedule": schedule()} | jobs()
+    for address in every_page(rows):
+        assert SECRET not in admin_client.get(address, follow=True).content.decode(), address
 
 
 @pytest.mark.parametrize("model", ["job", "finishedjob", "deadletter"])
@@ -194,6 +204,21 @@ def test_result_of_a_workflow_is_masked(viewer):
 
     assert SECRET not in shown
     assert "Bern" in shown
+
+
+def test_failure_of_a_workflow_does_not_quote_masked_values(settings):
+    """Its problem is told where the job is not at hand, and given to the callback as an argument."""
+    settings.WORKQUEUE = {"MASK": ["message"]}
+    part = samples.fail.using(max_attempts=1).signature(SECRET)
+    chain(part).using(on_error=samples.return_it.signature()).enqueue()
+
+    drain("default", raise_errors=False)
+
+    told = f"tests.samples.OutOfPaperError: {MASKED}"
+    assert told.endswith(Workflow.objects.get().problem)
+    (callback,) = FinishedJob.objects.all()
+    assert SECRET not in callback.args
+    assert json.loads(callback.result)["problem"] in told
 
 
 def schedule(**columns):

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from django_workqueue.checks import check_settings
 from django_workqueue.conf import get_settings
-from django_workqueue.domain.masking import MASKED, Veil, mask_json, unmasked
+from django_workqueue.domain.masking import CUT, CUT_END, MASKED, Veil, mask_json, unmasked
 from django_workqueue.exceptions import InvalidJobError
 
 MASK = ["*TOKEN*", "codes", "password", "Card"]
@@ -132,6 +132,15 @@ def test_texts_are_told_without_the_masked_values_that_they_quote(secret, text):
     assert MASKED in cleaned
     for part in ("hunter", "secret", "4111", "second"):
         assert part not in cleaned
+
+
+def test_value_that_a_cut_has_parted_is_found_on_both_sides():
+    """Of a long message the middle is left out; what is left of a token is a good part of it."""
+    veil = Veil.of(Row(kwargs=json.dumps({"user": "olga", "token": "0123456789abcdefghij"})))
+    text = f"no: 0123456789{CUT}7000{CUT_END}abcdefghij, and 0123456789 with abcdefghij"
+
+    assert veil.text(text) == f"no: {MASKED}{CUT}7000{CUT_END}{MASKED}, and 0123456789 with abcdefghij"
+    assert veil.text(f"end{CUT}1{CUT_END}start") == f"end{CUT}1{CUT_END}start"
 
 
 def test_short_values_are_left_in_texts():
