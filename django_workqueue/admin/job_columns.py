@@ -26,7 +26,7 @@ from .changes import changes_of
 from .exporting import ExportingMixin
 from .failures import History, LastAttempt
 from .list_columns import ListColumnsMixin
-from .revealing import json_of, veil_of
+from .revealing import json_of, reveals, veil_of
 from .scope import scope_of
 from .search import JOB_WORDS, Reach, Search
 from .shown import stacked
@@ -145,6 +145,7 @@ class JobColumnsMixin(ExportingMixin, ListColumnsMixin):
             "changes": changes_of(obj),
             "json_address": self.address_of("json", quote(obj.pk)),
             "reveal": self.reveal_address(request, obj),
+            "is_revealed": reveals(request),
             "subtitle": obj.task,
         }
 

@@ -28,6 +28,11 @@ def veil_of(row: Any) -> Veil:
     return found
 
 
+def reveals(request: HttpRequest) -> bool:
+    """Whether the answer to ``request`` is one that shows masked values."""
+    return getattr(request, "workqueue_reveals", False)
+
+
 def json_of(column: str, description: Any) -> Column:
     """Return a method that shows the JSON text in ``column`` over several lines, or raw if it is none."""
 
@@ -65,7 +70,7 @@ class RevealingMixin(ReadOnlyMixin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the row, with its veil lifted where this request reveals."""
         found = super().get_object(request, object_id, from_field)
-        if found is not None and getattr(request, "workqueue_reveals", False):
+        if found is not None and reveals(request):
             found.__dict__["_veil"] = Veil.lifted(found)
         return found
 
