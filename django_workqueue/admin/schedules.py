@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -27,12 +28,19 @@ from ..lifecycle import reschedule
 from ..lifecycle.keyset import Keyset
 from ..models import Schedule
 from ..store import store_for
-from .base import Fieldset, ReadOnlyMixin
+from .base import Fieldset
+from .changelist import BoundedChangeList
+from .firings import ScheduleChangeList, history_of
+from .operating import OperatingMixin
+from .overview import Links
 from .revealing import json_of
+from .schedule_operations import RUN, SWITCH_OFF, SWITCH_ON
 from .scope import scope_of, tenant_field
-from .words import bounded, read_at, when
+from .words import age, bounded, coloured, duration, read_at, when
 
 TEXT_ROWS = {"rows": 2}
+WORTH_A_WORD = timedelta(seconds=5)
+"""How late a firing must be for the list to say so: workers look every few seconds."""
 
 
 if TYPE_CHECKING:
@@ -120,13 +128,15 @@ class ScheduleForm(ModelForm):
         return word[0] if word and word[0] in self.fields else None
 
 
-class ScheduleAdminMixin(ReadOnlyMixin):
+class ScheduleAdminMixin(OperatingMixin):
     """Schedules by name. What is defined in code is edited there; here it can be switched and run once."""
 
     form = ScheduleForm
     keyset = Keyset(("name",))
     actions = ("run_once", "switch_on", "switch_off")
-    list_display = ("name", "task", "words", "next", "last", "standing", "origin")
+    operations = (RUN, SWITCH_ON, SWITCH_OFF)
+    change_form_template = "admin/django_workqueue/schedule/change_form.html"
+    list_display = ("name", "task", "words", "next", "last_run", "standing", "origin")
     search_fields = ("name", "task")
     empty_text = gettext_lazy("There is no schedule. Add one here, or declare one in code by schedule= on a task.")
     readonly_fields = ("standing", "next", "last", "upcoming", "shown_fault", "origin")
@@ -156,30 +166,39 @@ class ScheduleAdminMixin(ReadOnlyMixin):
             return tenant_field(scope, label=capfirst(db_field.verbose_name))
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BoundedChangeList]:
+        """Return the list that reads the last firing of each row."""
+        return ScheduleChangeList
+
+    def page_context(self, request: HttpRequest, obj: Schedule) -> dict[str, Any]:
+        """Add the firings that are kept."""
+        firings = history_of(obj, Links(request, self.admin_site.name), self.database)
+        return super().page_context(request, obj) | {"firings": firings}
+
     # -- permissions ---------------------------------------------------------------------------------------------
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether the user may make schedules."""
-        return self._may(request, "add")
+        return self._holds(request, "add")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether the user may edit schedules. One of the code would be changed back."""
-        return self._may(request, "change") and (obj is None or obj.origin == Origin.ADMIN)
+        return self._holds(request, "change") and (obj is None or obj.origin == Origin.ADMIN)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether the user may delete schedules. One that is in the code would come back."""
         in_code = obj is not None and obj.origin == Origin.CODE and obj.off_reason != OffReason.REMOVED
-        return self._may(request, "delete") and not in_code
+        return self._holds(request, "delete") and not in_code
 
     def has_switch_permission(self, request: HttpRequest) -> bool:
         """Whether the user may switch schedules on and off."""
-        return self._may(request, "switch")
+        return self._holds(request, "switch")
 
     def has_run_permission(self, request: HttpRequest) -> bool:
         """Whether the user may run schedules once."""
-        return self._may(request, "run")
+        return self._holds(request, "run")
 
-    def _may(self, request: HttpRequest, verb: str) -> bool:
+    def _holds(self, request: HttpRequest, verb: str) -> bool:
         return request.user.has_perm(f"{self.opts.app_label}.{verb}_{self.opts.model_name}")
 
     # -- changes -------------------------------------------------------------------------------------------------
@@ -249,11 +268,20 @@ class ScheduleAdminMixin(ReadOnlyMixin):
     def standing(self, row: Schedule) -> str:
         """Show whether it fires, and why it does not."""
         if not row.enabled:
-            return str(OffReason(row.off_reason or OffReason.PERSON).label)
+            return coloured("idle", str(OffReason(row.off_reason or OffReason.PERSON).label))
         if row.fault:
-            return _("Passed over: at fault") if row.next_at is None else _("On; see its fault")
+            return coloured("bad", _("Passed over: at fault") if row.next_at is None else _("On; see its fault"))
         # One that nobody has looked at yet has no plan.
-        return _("Over") if row.plan and row.next_at is None else _("On")
+        is_over = row.plan and row.next_at is None
+        return coloured("idle", _("Over")) if is_over else coloured("good", _("On"))
+
+    @admin.display(description=gettext_lazy("last"))
+    def last_run(self, row: Any) -> str:
+        """Show the last firing, where its job is by now, and how late it fired where that is worth a word."""
+        if not row.last_state:
+            return age(row.last_at, read_at(row))
+        late = _("%(time)s late") % {"time": duration(row.last_late)} if row.last_late >= WORTH_A_WORD else ""
+        return format_html("{} {} {}", age(row.last_at, read_at(row)), row.last_state, late)
 
     @admin.display(description=gettext_lazy("next firings"))
     def upcoming(self, row: Schedule) -> str:

@@ -18,7 +18,7 @@ from ..domain.registry import resolve
 from ..domain.schedules import next_few
 from ..domain.states import OffReason, Origin
 from ..exceptions import InvalidScheduleError
-from ..models import Schedule
+from ..models import Firing, Schedule
 from ..store import Store, store_for
 from ..store.enqueue import Stored
 from .declare import check_name, check_task
@@ -80,7 +80,10 @@ def run_once(name: str, *, database: str | None = None) -> Stored:
     store = store_for(database)
     with store.transaction():
         row = store.await_schedule(name=name)
-        (stored,) = enqueue([request_of(row, store.now())], database=store.alias)
+        now = store.now()
+        (stored,) = enqueue([request_of(row, now)], database=store.alias)
+        noted = Firing(schedule=row, fired_at=now, job_id=stored.job.pk, skipped=stored.duplicate)
+        store.note_firings(row, [noted])
     logger.info("Schedule %r was run once by a person.", name, extra={"schedule": name})
     return stored
 

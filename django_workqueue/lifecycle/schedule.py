@@ -28,7 +28,7 @@ from ..exceptions import (
     QueueUnavailableError,
     TaskNotRegisteredError,
 )
-from ..models import Schedule
+from ..models import Firing, Schedule
 from ..store import Store
 from ..store.enqueue import Stored
 from ..store.reap import Lanes
@@ -204,8 +204,15 @@ def _carry_out(store: Store, row: Schedule) -> Lanes:
         columns["last_at"] = stored(made[-1])
     if not store.move_schedule(row, columns):
         raise _OvertakenError
+    if firings:
+        store.note_firings(row, [_noted(row, each, job, now) for each, job in zip(firings, jobs, strict=True)])
     _tell(row, firings, made)
     return _lanes(jobs)
+
+
+def _noted(row: Schedule, firing: datetime, made: Stored, now: datetime) -> Firing:
+    due = stored(firing) - row.skew
+    return Firing(schedule=row, due_at=due, fired_at=now, job_id=made.job.pk, skipped=made.duplicate)
 
 
 def _next_at(row: Schedule, now: datetime) -> datetime | None:

@@ -420,6 +420,31 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Firing",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("due_at", models.DateTimeField(blank=True, null=True, verbose_name="due")),
+                ("fired_at", models.DateTimeField(verbose_name="fired")),
+                ("job_id", models.UUIDField(verbose_name="job")),
+                ("skipped", models.BooleanField(default=False, verbose_name="skipped")),
+                (
+                    "schedule",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=models.deletion.CASCADE,
+                        related_name="firings",
+                        to="django_workqueue.schedule",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "firing",
+                "verbose_name_plural": "firings",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["schedule", "-id"], name="dwq_firing")],
+            },
+        ),
+        migrations.CreateModel(
             name="Step",
             fields=[
                 ("id", models.UUIDField(primary_key=True, serialize=False, verbose_name="id")),

@@ -7,7 +7,7 @@ from .job import Job
 from .lease import Lease
 from .pause import Pause
 from .queue import Queue, QueueMinute
-from .schedule import Schedule
+from .schedule import Firing, Schedule
 from .step import Step
 from .worker import Worker
 from .workflow import Workflow, WorkflowMember
@@ -16,6 +16,7 @@ __all__ = [
     "DeadLetter",
     "Failure",
     "FinishedJob",
+    "Firing",
     "Job",
     "Lease",
     "Pause",

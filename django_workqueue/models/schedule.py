@@ -103,3 +103,24 @@ class Schedule(models.Model):
         """The keyword arguments. Raises ValueError when the stored text is not a JSON object."""
         value: dict[str, Any] = encoding.decode(self.kwargs, dict)
         return value
+
+
+class Firing(models.Model):
+    """What one firing of a schedule came to: the job that it enqueued, or the live one for which it was skipped."""
+
+    id = models.BigAutoField(_("id"), primary_key=True)
+    schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="firings", db_index=False)
+    due_at = models.DateTimeField(_("due"), null=True, blank=True)
+    """NULL when a person ran the schedule once."""
+    fired_at = models.DateTimeField(_("fired"))
+    job_id = models.UUIDField(_("job"))
+    skipped = models.BooleanField(_("skipped"), default=False)
+
+    class Meta:
+        verbose_name = _("firing")
+        verbose_name_plural = _("firings")
+        default_permissions = ("view",)
+        indexes = (models.Index(fields=("schedule", "-id"), name="dwq_firing"),)
+
+    def __str__(self) -> str:
+        return f"{self.schedule_id} {self.fired_at:%Y-%m-%d %H:%M:%S}"

@@ -11,8 +11,11 @@ from django.db.models.fields import DateTimeField
 
 from ..domain.states import Origin
 from ..exceptions import ScheduleNotFoundError
-from ..models import Schedule
+from ..models import Firing, Schedule
 from .base import BaseStore
+
+FIRINGS_KEPT = 50
+"""Firings of a schedule whose history is kept: enough to see what it does, and no table that grows."""
 
 
 class Upcoming(NamedTuple):
@@ -63,6 +66,14 @@ class Scheduling(BaseStore):
         """
         unmoved = Schedule.objects.using(self.alias).filter(pk=row.pk, plan=row.plan, next_at=row.next_at)
         return bool(unmoved.update(**columns))
+
+    def note_firings(self, row: Schedule, firings: Iterable[Firing]) -> None:
+        """Add to a schedule's history, of which the newest FIRINGS_KEPT stay. The caller holds the schedule."""
+        history = Firing.objects.using(self.alias).filter(schedule=row)
+        history.bulk_create(firings)
+        last = history.order_by("-id").values_list("id", flat=True)[FIRINGS_KEPT : FIRINGS_KEPT + 1].first()
+        if last is not None:
+            history.filter(id__lte=last).delete()
 
     def add_schedules(self, rows: Sequence[Schedule]) -> None:
         """Store schedules; one whose name is taken is left out."""

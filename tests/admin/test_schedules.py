@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,10 +11,10 @@ from django.utils import timezone
 
 from django_workqueue.domain.context import SCHEDULE
 from django_workqueue.lifecycle.schedule import review
-from django_workqueue.models import Job, Schedule
+from django_workqueue.models import Firing, Job, Schedule
 from tests.admin.conftest import VIEWS
 from tests.admin.pages import page, told
-from tests.factories import ScheduleFactory
+from tests.factories import DeadLetterFactory, FinishedJobFactory, JobFactory, ScheduleFactory, ago
 
 pytestmark = pytest.mark.django_db
 
@@ -266,3 +267,95 @@ def test_page_shows_the_fault(viewer, store):
 
     assert "cannot be followed" in shown
     assert "<b> *" not in shown
+
+
+# -- what became of it -------------------------------------------------------------------------------------------------
+
+
+def fire(row, job, *, late=None, **given):
+    """Add a firing to the history of a schedule, by hand unless it says how late it was."""
+    fired = timezone.now() - timedelta(minutes=5)
+    due = None if late is None else fired - late
+    Firing.objects.create(schedule=row, job_id=job.pk, fired_at=fired, due_at=due, **given)
+
+
+def test_page_tells_what_became_of_each_firing(viewer):
+    """How late it was, and where its job is by now, with the way there; newest first."""
+    row = ScheduleFactory()
+    jobs = [FinishedJobFactory(), DeadLetterFactory(), JobFactory()]
+    for job in jobs:
+        fire(row, job, late=timedelta(minutes=2))
+    fire(row, jobs[2], skipped=True)
+    gone = FinishedJobFactory()
+    fire(row, gone)
+    gone.delete()
+
+    response = viewer.get(page("schedule", row.pk))
+
+    states = [re.sub(r"<[^>]*>", "", each.state) for each in response.context["firings"]]
+    assert states == [
+        "No longer kept",
+        "Skipped: the job of an earlier firing was live",
+        "Ready",
+        "Dead: Attempts used up",
+        "Succeeded",
+    ]
+    assert [each.late for each in response.context["firings"]][2:] == ["2 min 0 s"] * 3
+    assert page("job", jobs[0].pk) in response.content.decode()
+
+
+def test_list_tells_how_the_last_firing_went(viewer):
+    """Late, and its job is dead: a schedule that fires and never succeeds is seen."""
+    row = ScheduleFactory(last_at=ago(minutes=5))
+    fire(row, FinishedJobFactory(), late=timedelta(minutes=4))
+    fire(row, DeadLetterFactory(), late=timedelta(minutes=2))
+    ScheduleFactory()
+
+    shown = re.sub(r"<[^>]*>", "", text(viewer.get(page("schedule"))))
+
+    assert "Dead: Attempts used up 2 min 0 s late" in shown
+    assert "Succeeded" not in shown
+
+
+def test_jobs_of_firings_are_shown_to_those_who_may_view_jobs(browser):
+    """The permission to see schedules does not open jobs."""
+    row, job = ScheduleFactory(), JobFactory()
+    fire(row, job)
+
+    content = browser("view_schedule").get(page("schedule", row.pk)).content.decode()
+
+    assert str(job.pk) in content
+    assert page("job", job.pk) not in content
+
+
+def test_page_runs_and_switches_for_those_who_may(planner, store):
+    """It asks first, and the log tells."""
+    row = ScheduleFactory(name="nightly")
+    names = ("run_once", "switch_off", "switch_on")
+    run_page, off_page, on_page = (page("schedule", row.pk, name=name) for name in names)
+
+    content = planner.get(page("schedule", row.pk)).content.decode()
+    assert run_page in content
+    assert off_page in content
+    assert on_page not in content
+    planner.post(run_page)
+    planner.post(off_page)
+
+    assert Job.objects.count() == 1
+    assert not Schedule.objects.get().enabled
+    told_twice = planner.post(run_page, follow=True)
+    assert "is still live" in told_twice.content.decode()
+    messages = LogEntry.objects.order_by("id").values_list("change_message", flat=True)
+    assert list(messages) == ["Run once.", "Switched off."]
+
+
+@pytest.mark.parametrize("name", ["run_once", "switch_off"])
+def test_page_of_an_act_needs_its_permission(browser, name):
+    """Who may edit may not run."""
+    row = ScheduleFactory()
+    others = set(ALL) - {"run_schedule" if name == "run_once" else "switch_schedule"}
+    client = browser(*VIEWS, *others)
+
+    assert client.post(page("schedule", row.pk, name=name)).status_code == 403
+    assert not Job.objects.exists()
+    assert Schedule.objects.get().enabled

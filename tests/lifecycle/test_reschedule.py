@@ -11,7 +11,7 @@ from django_workqueue import InvalidScheduleError, ScheduleNotFoundError
 from django_workqueue.domain.context import SCHEDULE
 from django_workqueue.lifecycle import reschedule
 from django_workqueue.lifecycle.schedule import review, tick
-from django_workqueue.models import Job, Schedule
+from django_workqueue.models import Firing, Job, Schedule
 from tests.factories import ScheduleFactory
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +70,15 @@ def test_running_once_leaves_the_times_as_they_are(row):
     assert not stored.duplicate
     assert Job.objects.get().decoded_metadata[SCHEDULE] == "nightly"
     assert Schedule.objects.get().last_at is None
+
+
+def test_running_once_is_in_the_history(row):
+    """As done by hand, which has no time to be due; one that found the first still live is told apart."""
+    first = reschedule.run_once("nightly")
+    reschedule.run_once("nightly")
+
+    history = Firing.objects.order_by("id").values_list("due_at", "job_id", "skipped")
+    assert list(history) == [(None, first.job.pk, False), (None, first.job.pk, True)]
 
 
 def test_running_once_keeps_to_the_overlap_policy(row):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from ...domain.ids import new_id
 from ...domain.states import Origin
 from ...exceptions import ScheduleNotFoundError
 from ...lifecycle.schedule import review, tick
-from ...models import Job, Schedule
+from ...models import Firing, Job, Schedule
+from ...store.schedules import FIRINGS_KEPT
 from .base import ConformanceBase
 
 HOUR = timedelta(hours=1)
@@ -51,6 +53,24 @@ class SchedulingConformance(ConformanceBase):
         assert after.next_at is not None
         assert after.skew == timedelta(seconds=1800)
         assert after.next_at + after.skew == row.next_at
+
+    def test_history_keeps_the_newest_firings(self) -> None:
+        """Of each schedule by itself: one that fires every minute leaves another its history, and no table grows."""
+        often, seldom = self._schedule("often", HOUR), self._schedule("seldom", HOUR)
+        self.store.note_firings(seldom, [self._firing(seldom)])
+        for _ in range(3):
+            self.store.note_firings(often, [self._firing(often) for _ in range(FIRINGS_KEPT // 2)])
+
+        kept = Firing.objects.using(self.store.alias).order_by("id")
+        newest = self._firing(often)
+        self.store.note_firings(often, [newest])
+
+        assert kept.filter(schedule=often).count() == FIRINGS_KEPT
+        assert kept.filter(schedule=often).values_list("job_id", flat=True).last() == newest.job_id
+        assert kept.filter(schedule=seldom).count() == 1
+
+    def _firing(self, row: Schedule) -> Firing:
+        return Firing(schedule=row, fired_at=self.store.now(), job_id=new_id())
 
     def test_schedule_moves_on_as_it_was_read(self) -> None:
         """Of two that read the same plan the second gets nothing done: each firing is enqueued once."""
