@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from ..lifecycle.figures import Bar
 
 WIDTH, HEIGHT = 960, 160
+SPARK_WIDTH, SPARK_HEIGHT = 84, 20
 GAP = 2
 
 
@@ -86,20 +87,29 @@ def tally(name: str, title: str, counts: Sequence[tuple[str, int]], heads: tuple
     return Chart(name, title, _("%(count)d jobs.") % {"count": total}, boxes, heads, rows, most, *ends)
 
 
+def sparkline(counts: Sequence[int]) -> list[Box]:
+    """Return one bar for each count, in a picture as small as a word."""
+    grid = _Grid(len(counts), max(counts, default=0), width=SPARK_WIDTH, height=SPARK_HEIGHT, gap=1)
+    return [grid.box("failed", place, count, title="") for place, count in enumerate(counts) if count]
+
+
 @dataclass(frozen=True, slots=True)
 class _Grid:
     """How wide a column is and what the full height stands for."""
 
     columns: int
     most: int
+    width: int = WIDTH
+    height: int = HEIGHT
+    gap: int = GAP
 
     def box(self, kind: str, place: int, count: int, *, title: str, below: int = 0) -> Box:
         """Return the box of ``count``, that lies upon those of ``below``."""
-        left, right = (WIDTH * edge // self.columns for edge in (place, place + 1))
-        bottom, top = (HEIGHT - HEIGHT * edge // self.most for edge in (below, below + count))
+        left, right = (self.width * edge // self.columns for edge in (place, place + 1))
+        bottom, top = (self.height - self.height * edge // self.most for edge in (below, below + count))
         # A single failure among thousands of successes must still be seen.
         height = max(2, bottom - top)
-        width = max(1, right - left - GAP)
+        width = max(1, right - left - self.gap)
         return Box(kind, str(left), str(max(0, bottom - height)), str(width), str(height), title)
 
 

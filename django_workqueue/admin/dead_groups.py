@@ -11,8 +11,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
-from ..lifecycle.dead_groups import COUNTED, DeadGroup, GroupPage, dead_groups
+from ..lifecycle.dead_groups import COUNTED, DeadGroup, GroupPage, dead_groups, deaths_by_day
 from .changelist import CappedCount
+from .charts import Box, sparkline
 from .matching import MatchingMixin
 from .revealing import veil_of
 from .scope import scope_of
@@ -32,6 +33,10 @@ class GroupRow(NamedTuple):
     size: int
     first: str
     last: str
+    deaths: str
+    """How many died each day, in words."""
+    boxes: list[Box]
+    """The same as a picture."""
     address: str
     """Of the list of its letters."""
     operations: list[tuple[str, str]]
@@ -57,14 +62,17 @@ class DeadGroupsMixin(MatchingMixin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         number = _page_number(request.GET.get("page", ""))
-        page = dead_groups(page=number, tenant=scope_of(request).tenants, database=self.database)
+        scope = scope_of(request)
+        page = dead_groups(page=number, tenant=scope.tenants, database=self.database)
+        # The index has the letters of all tenants together: of some, the days are not told.
+        deaths = {} if scope.is_limited else deaths_by_day(page, database=self.database)
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
             "title": _("Dead letters by cause"),
             "opts": self.opts,
             "media": self.media,
-            "rows": [self._group_row(request, group, page) for group in page.groups],
+            "rows": [self._group_row(request, group, page, deaths.get(group.fingerprint, [])) for group in page.groups],
             "older": number + 1 if page.has_more and number + 1 < MOST_PAGES else None,
             "newest": bool(number),
             "list_address": self._letters_address(),
@@ -72,7 +80,7 @@ class DeadGroupsMixin(MatchingMixin):
         }
         return TemplateResponse(request, "admin/django_workqueue/deadletter/groups.html", context)
 
-    def _group_row(self, request: HttpRequest, group: DeadGroup, page: GroupPage) -> GroupRow:
+    def _group_row(self, request: HttpRequest, group: DeadGroup, page: GroupPage, deaths: list[int]) -> GroupRow:
         query = urlencode({"fingerprint": group.fingerprint})
         return GroupRow(
             task=group.task,
@@ -81,6 +89,8 @@ class DeadGroupsMixin(MatchingMixin):
             size=group.size if group.size <= COUNTED else CappedCount(COUNTED),
             first=age(group.first_died_at, page.read_at),
             last=age(group.last_died_at, page.read_at),
+            deaths=_("Died each day, oldest first: %(counts)s") % {"counts": ", ".join(map(str, deaths))},
+            boxes=sparkline(deaths),
             address=f"{self._letters_address()}?{query}",
             operations=[(each.label, address) for each, address in self.matching_links(request, query)],
         )

@@ -43,7 +43,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One queue with its cells: depth, age and workers."""
+    """One queue with its age and its cells: depth, workers, what it did so far."""
 
     stats: QueueStats
     address: str
@@ -127,6 +127,13 @@ class Links:
             return ""
         return f"{address}?{urlencode(query)}" if query else address
 
+    def statistics(self, **query: str) -> str:
+        """Return the address of the statistics of the last hour."""
+        if not _may_see(self._request, "queue"):
+            return ""
+        address = reverse("admin:django_workqueue_queue_statistics", current_app=self._site)
+        return f"{address}?{urlencode({'range': '1h', **query})}"
+
 
 def _may_see(request: HttpRequest, model: str) -> bool:
     return request.user.has_perm(f"django_workqueue.view_{model}")
@@ -141,15 +148,22 @@ def _tiles(queues: Sequence[QueueStats], fleet: Fleet, hour: Sequence[Bar], link
     oldest = max((row.oldest_age_seconds for row in queues), default=0.0)
     tried = sum(bar.done + bar.failed for bar in hour)
     failed = sum(bar.failed for bar in hour)
-    yield Tile(_("oldest ready job"), duration(timedelta(seconds=oldest)) if oldest else "-")
-    yield _total(_("ready"), "ready", queues, links.to("job", state="ready"))
+    ready = links.to("job", state="ready")
+    yield Tile(_("oldest ready job"), duration(timedelta(seconds=oldest)) if oldest else "-", ready)
+    yield _total(_("ready"), "ready", queues, ready)
     yield _total(_("scheduled"), "scheduled", queues, links.to("job", state="scheduled"))
+    yield _total(_("waiting for a retry"), "retrying", queues, links.to("job", state="scheduled"))
     yield _total(_("held by workers"), "leased", queues, links.to("job", state="leased"))
     yield _total(_("dead letters"), "dead", queues, links.to("deadletter"))
-    yield Tile(_("done a minute, last hour"), f"{sum(bar.done for bar in hour) / max(1, len(hour)):.1f}")
-    yield Tile(_("failed attempts, last hour"), f"{failed / tried:.1%}" if tried else "-")
+    yield Tile(
+        _("done a minute, last hour"), f"{sum(bar.done for bar in hour) / max(1, len(hour)):.1f}", links.statistics()
+    )
+    yield Tile(
+        _("failed attempts, last hour"), f"{failed / tried:.1%}" if tried else "-", links.statistics(order="failed")
+    )
     yield Tile(_("live workers"), str(fleet.workers), links.to("worker"), is_bad=not fleet.workers)
-    yield Tile(_("busy slots"), _("%(running)d of %(slots)d") % {"running": fleet.running, "slots": fleet.slots})
+    busy = _("%(running)d of %(slots)d") % {"running": fleet.running, "slots": fleet.slots}
+    yield Tile(_("busy slots"), busy, links.to("worker"))
 
 
 def _total(label: str, name: str, queues: Sequence[QueueStats], address: str) -> Tile:
@@ -160,11 +174,11 @@ def _total(label: str, name: str, queues: Sequence[QueueStats], address: str) ->
 
 def _queue_row(row: QueueStats, links: Links) -> QueueRow:
     states = ("ready", "scheduled", "blocked", "parked", "leased")
-    cells = [
-        Tile(name, _count(row, name), links.to("job", queue=row.queue, state=name) if getattr(row, name) else "")
-        for name in states
-    ]
-    cells.append(Tile("dead", _count(row, "dead"), links.to("deadletter", queue=row.queue) if row.dead else ""))
+    cells = [Tile(name, _count(row, name), links.to("job", queue=row.queue, state=name)) for name in states]
+    cells.append(Tile("dead", _count(row, "dead"), links.to("deadletter", queue=row.queue)))
+    cells.append(Tile("workers", str(row.workers), links.to("worker")))
+    cells.append(Tile("done", str(row.done), links.statistics(queue=row.queue)))
+    cells.append(Tile("failed", str(row.failed), links.statistics(queue=row.queue, order="failed")))
     oldest = duration(timedelta(seconds=row.oldest_age_seconds)) if row.ready else "-"
     return QueueRow(row, links.to("queue", row.queue), oldest, cells)
 

@@ -27,7 +27,7 @@ from ..store import store_for
 from .base import ReadOnlyMixin
 from .filters import WordFilter
 from .scope import scope_of
-from .words import line, preformatted, pretty, text_of, when
+from .words import coloured, line, preformatted, pretty, text_of, when
 
 SHOWN = 500
 """Members on one page."""
@@ -84,11 +84,11 @@ class WorkflowAdminMixin(ReadOnlyMixin):
     # Ids ascend with time, so the primary key is the order of arrival.
     keyset = Keyset(("-id",))
     windowed = True
-    list_display = ("title", "state", "steps", "problem_line", "tenant", "enqueued")
+    list_display = ("title", "standing", "steps", "problem_line", "tenant", "enqueued")
     list_filter = (WorkflowStateFilter,)
     empty_text = gettext_lazy("No workflow is kept. Enqueueing a chain, a group or a chord puts one here.")
     fieldsets = (
-        (None, {"fields": ("state", "steps", "enqueued", "ended", "kept")}),
+        (None, {"fields": ("standing", "steps", "enqueued", "ended", "kept")}),
         (gettext_lazy("Failure"), {"fields": ("shown_culprit", "shown_problem", "callback")}),
         (gettext_lazy("What"), {"fields": ("title", "id", "tenant", "shown_result")}),
     )
@@ -105,6 +105,12 @@ class WorkflowAdminMixin(ReadOnlyMixin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """Return every name of the layout."""
         return flatten_fieldsets(self.get_fieldsets(request, obj))
+
+    @admin.display(description=gettext_lazy("state"))
+    def standing(self, row: Workflow) -> str:
+        """Show how far it is, in words and by a colour."""
+        kinds = {WorkflowState.SUCCEEDED: "good", WorkflowState.FAILED: "bad"}
+        return coloured(kinds.get(WorkflowState(row.state), "idle"), row.get_state_display())
 
     @admin.display(description=gettext_lazy("tasks done"))
     def steps(self, row: Workflow) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from ..domain.fingerprints import normalised
@@ -14,6 +15,9 @@ from .listing import WINDOW
 PAGE = 50
 COUNTED = 1000
 """Letters that are counted in a group; beyond it is known only that there are more."""
+DAY, DAYS = timedelta(days=1), 14
+DEATHS_READ = 500
+"""Letters of a group, the newest, whose days are told."""
 MOST = 2000
 """Groups that are looked through for the page that is asked for."""
 
@@ -76,3 +80,21 @@ def dead_groups(
         if row.newest in letters and row.oldest in letters
     ]
     return GroupPage(found, store.now(), len(rows) > size)
+
+
+def deaths_by_day(page: GroupPage, *, database: str | None = None) -> dict[str, list[int]]:
+    """
+    Return how many of each group on a page died in each of the last DAYS days, oldest first, by one statement.
+
+    The newest DEATHS_READ of a group are told; in a larger one the days before those are empty.
+    """
+    marks = [group.fingerprint for group in page.groups]
+    deaths = store_for(database).deaths(marks, page.read_at - DAYS * DAY, DEATHS_READ)
+    return {mark: _by_day(moments, page.read_at) for mark, moments in deaths.items()}
+
+
+def _by_day(moments: Iterable[datetime], now: datetime) -> list[int]:
+    counts = [0] * DAYS
+    for each in moments:
+        counts[DAYS - 1 - min(max(now - each, timedelta()) // DAY, DAYS - 1)] += 1
+    return counts

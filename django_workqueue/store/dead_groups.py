@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db.models import DateTimeField, ExpressionWrapper, F
 
 from ..domain.scope import Scope
 from ..models import DeadLetter
@@ -51,6 +55,13 @@ SELECT fingerprint, id, oldest, size FROM (
 WHERE place = 1 ORDER BY died_at DESC, fingerprint LIMIT %(limit)s OFFSET %(offset)s
 """
 
+# One bounded walk along the index for each group.
+DEATHS = f"""
+SELECT * FROM (SELECT letter.fingerprint, letter.died_at FROM {DEAD} letter
+               WHERE letter.fingerprint = %s AND letter.died_at > %s
+               ORDER BY letter.died_at DESC, letter.id DESC LIMIT {{most:d}}) part
+"""
+
 
 class DeadGroupRow(NamedTuple):
     """One group: the ids of its newest and oldest letters, and how many it has, up to the cap."""
@@ -88,6 +99,29 @@ class Grouping(BaseStore):
                 cursor.execute(statement, parameters)
                 rows = cursor.fetchall()
         return [DeadGroupRow(mark, _id(newest), _id(oldest), count) for mark, newest, oldest, count in rows]
+
+    def deaths(self, fingerprints: Sequence[str], since: datetime, most: int) -> dict[str, list[datetime]]:
+        """Return when the newest letters of each group died, after ``since`` and ``most`` of each: one statement."""
+        found: dict[str, list[datetime]] = {each: [] for each in fingerprints}
+        if found:
+            field = DeadLetter._meta.get_field("died_at")
+            moment = field.get_db_prep_value(since, self.connection)
+            statement = " UNION ALL ".join([DEATHS.format(most=most)] * len(found))
+            with self.transaction():
+                self.pin()
+                with self.connection.cursor() as cursor:
+                    cursor.execute(statement, [value for each in found for value in (each, moment)])
+                    for fingerprint, died_at in cursor.fetchall():
+                        found[fingerprint].append(self._read_moment(died_at))
+        return found
+
+    def _read_moment(self, stored: Any) -> datetime:
+        """Return a time as the ORM would read it: SQLite has it as text."""
+        expression = ExpressionWrapper(F("died_at"), DateTimeField())
+        for convert in self.connection.ops.get_db_converters(expression):
+            stored = convert(stored, expression, self.connection)
+        moment: datetime = stored
+        return moment
 
 
 def _id(stored: UUID | str) -> UUID:

@@ -30,6 +30,8 @@ class QueueStats:
     paused: bool = False
     ready: int = 0
     scheduled: int = 0
+    retrying: int = 0
+    """Those of the scheduled jobs that wait for their next try."""
     blocked: int = 0
     parked: int = 0
     leased: int = 0
@@ -209,9 +211,12 @@ class Watching(Claiming):
         ready = self.ready_work(COUNT_CAP)
         ages = {each.queue: each.oldest_age_seconds for each in ready}
         paused = set(Pause.objects.using(self.alias).filter(kind=PauseKind.QUEUE).values_list("name", flat=True))
+        # Told apart here: no index has the attempts.
+        due = jobs.scheduled().order_by().values_list("queue", "attempts")[:COUNT_CAP]
         counts = {
             "ready": Counter({each.queue: each.ready for each in ready}),
-            "scheduled": self._capped(jobs.scheduled()),
+            "scheduled": Counter(queue for queue, _attempts in due),
+            "retrying": Counter(queue for queue, attempts in due if attempts),
             "blocked": self._capped(jobs.blocked()),
             "parked": self._capped(jobs.parked()),
             "leased": self._capped(jobs.filter(lease__isnull=False)),
@@ -242,7 +247,7 @@ class Watching(Claiming):
         return QueueStats(
             queue=row.name,
             paused=paused,
-            capped=frozenset(state for state, count in counts.items() if _is_capped(state, count, row.name)),
+            capped=frozenset(state for state in counts if _is_capped(state, counts, row.name)),
             oldest_age_seconds=oldest_age_seconds,
             workers=workers,
             done=row.done,
@@ -271,6 +276,7 @@ class Watching(Claiming):
         return 0.0 if oldest is None else max(0.0, (self.now() - oldest).total_seconds())
 
 
-def _is_capped(state: str, counts: Counter[str], queue: str) -> bool:
+def _is_capped(state: str, counts: Mapping[str, Counter[str]], queue: str) -> bool:
     """Whether a count stopped early: ready jobs are counted for each queue, the others over all of them together."""
-    return (counts[queue] if state == "ready" else counts.total()) >= COUNT_CAP
+    looked_through = counts["scheduled" if state == "retrying" else state]
+    return (looked_through[queue] if state == "ready" else looked_through.total()) >= COUNT_CAP

@@ -39,6 +39,27 @@ def test_groups_tell_what_died_how_often_and_since_when(viewer):
     assert "1\xa0hour ago" in other.last
 
 
+def test_group_shows_how_many_died_each_day(viewer):
+    """Whether it goes on or is long over is seen at a glance, and told in words; what is older is left out."""
+    now = timezone.now()
+    for hours in (1, 2, 30, 13 * 24 + 1, 15 * 24):
+        DeadLetterFactory(died_at=now - timedelta(hours=hours))
+
+    (row,) = groups(viewer)
+
+    assert row.deaths == "Died each day, oldest first: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2"
+    assert [(box.x, box.height) for box in row.boxes] == [("0", "10"), ("72", "10"), ("78", "20")]
+
+
+def test_days_of_a_large_group_are_those_of_its_newest(viewer, monkeypatch):
+    """A group of a million is not read through for a picture."""
+    monkeypatch.setattr("django_workqueue.lifecycle.dead_groups.DEATHS_READ", 2)
+    for hours in (1, 2, 30):
+        DeadLetterFactory(died_at=timezone.now() - timedelta(hours=hours))
+
+    assert groups(viewer)[0].deaths.endswith("0, 0, 2")
+
+
 def test_group_leads_to_its_letters(viewer):
     """From the cause to those who died of it."""
     letters = [DeadLetterFactory(last_error=f"ValueError: order {number}") for number in range(2)]

@@ -63,6 +63,21 @@ def test_overview_shows_depth_with_age(viewer):
     assert {tile.label: tile.value for tile in found.context["tiles"]}["ready"] == "3"
 
 
+def test_every_number_leads_to_what_it_counts(viewer):
+    """Tiles and cells alike, none excepted: also a nought is to be looked into."""
+    JobFactory(queue="mail", scheduled=True, attempts=2)
+    JobFactory(queue="mail", scheduled=True)
+
+    found = viewer.get(OVERVIEW)
+
+    tiles = {tile.label: tile for tile in found.context["tiles"]}
+    [row] = found.context["queues"]
+    assert all(tile.address for tile in [*tiles.values(), *row.cells])
+    assert (tiles["scheduled"].value, tiles["waiting for a retry"].value) == ("2", "1")
+    for address in {tile.address for tile in [*tiles.values(), *row.cells]}:
+        assert viewer.get(address).status_code == 200
+
+
 def test_paused_queue_is_told_apart_from_one_without_worker(viewer):
     """Nobody is to start workers for what somebody has stopped."""
     JobFactory(queue="stopped")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_workqueue.domain.context import SCHEDULE, SCHEDULED_FOR
 from django_workqueue.lifecycle import schedule as module
 from django_workqueue.lifecycle.schedule import review, tick
-from django_workqueue.models import Firing, Job, Schedule
+from django_workqueue.models import Job, Schedule
 from django_workqueue.store import store_for
 from tests.claims import claim_one, complete
 from tests.factories import ScheduleFactory, ago
@@ -271,32 +271,6 @@ def test_schedule_s_key_covers_its_job_to_the_end(store):
 
     job = Job.objects.get()
     assert (job.dedupe_key, job.dedupe_until_start, job.dedupe_expires_at) == (f"schedule:{row.name}", False, None)
-
-
-def test_history_tells_of_each_firing_what_it_came_to(store):
-    """Which job it enqueued and when it was due; or for which live job it was skipped."""
-    row = plan(store)
-    let_due(row, late=timedelta(minutes=3))
-    tick(store)
-    let_due(row)
-    tick(store)
-
-    first, second = Firing.objects.order_by("id")
-    job = Job.objects.get()
-    assert (first.schedule, first.job_id, first.skipped) == (row, job.pk, False)
-    assert timedelta(minutes=2) < first.fired_at - first.due_at < timedelta(minutes=5)
-    assert (second.job_id, second.skipped) == (job.pk, True)
-
-
-def test_history_ends_with_its_schedule(store):
-    """It is of no use without."""
-    row = plan(store)
-    let_due(row)
-    tick(store)
-
-    store.delete_schedule(row.pk)
-
-    assert not Firing.objects.exists()
 
 
 def test_firings_may_overlap_where_that_is_allowed(store):
