@@ -86,7 +86,7 @@ def test_paused_queue_is_told_apart_from_one_without_worker(viewer):
 
     content = viewer.get(OVERVIEW).content.decode()
 
-    assert content.count("No worker</strong>") == 1
+    assert content.count("No worker</span>") == 1
     assert "Paused" in content
     assert "runworkers --queues lost" in content
     assert "runworkers --queues stopped" not in content
