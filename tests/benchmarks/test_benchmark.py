@@ -48,7 +48,7 @@ def test_worker_is_measured_against_the_bound(tmp_path):
 
 @pytest.mark.acceptance
 @pytest.mark.postgresql
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("family", ON_POSTGRESQL)
 def test_family_is_measured(tmp_path, family):
     """Each family of figures can be had by itself, complete."""
