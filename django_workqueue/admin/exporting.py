@@ -10,7 +10,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseRedirect, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -49,16 +49,22 @@ class ExportingMixin(RevealingMixin):
         query = request.GET.copy()
         query.pop(AFTER, None)
         request.GET = query  # type: ignore[assignment] # as Django's own admin does
+        return self.looked_at(request, lambda: self._all(request))
+
+    def json_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Send one job with its failures as JSON."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return self.looked_at(request, lambda: self._one(request, object_id))
+
+    def _all(self, request: HttpRequest) -> Any:
         try:
             found: Any = self.get_changelist_instance(request)
         except IncorrectLookupParameters:
             return HttpResponseRedirect(self.address_of("changelist") + "?e=1")
         return self._file(export(found.queryset, self.keyset))
 
-    def json_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Send one job with its failures as JSON."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+    def _one(self, request: HttpRequest, object_id: str) -> HttpResponse:
         found = self.get_object(request, unquote(object_id))
         if found is None:
             return HttpResponseRedirect(self.address_of("change", object_id))

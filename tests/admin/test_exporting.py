@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -13,6 +13,7 @@ from django_workqueue.lifecycle import exporting
 from django_workqueue.lifecycle.exporting import export
 from django_workqueue.lifecycle.keyset import Keyset
 from django_workqueue.models import Job
+from django_workqueue.store import store_for
 from tests.admin.pages import page
 from tests.factories import DeadLetterFactory, FinishedJobFactory, JobFactory
 
@@ -143,6 +144,22 @@ def test_rows_are_read_in_batches(monkeypatch):
 def test_address_that_cannot_be_read_leads_to_the_list(viewer, query):
     """Nor is it an error of the server."""
     assert viewer.get(page("job", name="export", query=query), follow=True).status_code == 200
+
+
+def test_file_whose_list_would_take_too_long_is_not_begun(viewer, monkeypatch):
+    """A page says so, as it does for the list itself."""
+    JobFactory()
+
+    def slow(*_args):
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setattr("django_workqueue.admin.changelist.BoundedChangeList.get_results", slow)
+    monkeypatch.setattr(type(store_for()), "is_too_slow", lambda *_: True)
+
+    response = viewer.get(page("job", name="export"))
+
+    assert response["Content-Type"].startswith("text/html")
+    assert b"This takes too long" in response.content
 
 
 def test_file_of_a_job_that_has_moved_leads_to_its_page(viewer):
