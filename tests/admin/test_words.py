@@ -100,5 +100,5 @@ def test_preformatted_text_is_escaped():
     shown = words.preformatted("<b>\n&")
 
     assert isinstance(shown, SafeString)
-    assert shown == '<pre class="workqueue-text">&lt;b&gt;\n&amp;</pre>'
+    assert shown == '<pre class="workqueue-text" data-copy data-label="Copy">&lt;b&gt;\n&amp;</pre>'
     assert words.preformatted("") == "-"
