@@ -12,6 +12,7 @@ from django.conf import settings
 from django.test import Client
 
 from .browsing import FLAGS, PATIENCE_MS, REMEDY, Witness, program
+from .traffic import Traffic
 
 STAGE = Path(__file__).with_name("stage")
 
@@ -78,9 +79,14 @@ def open_browser(
         context.set_default_timeout(PATIENCE_MS)
         return context.new_page()
 
-    yield opened
-    for context in contexts:
-        context.close()
+    with Traffic() as traffic:
+        yield opened
+        for context in contexts:
+            for page in context.pages:
+                # Ends what it reads and what it would read later.
+                page.goto("about:blank")
+            context.close()
+        traffic.calm()
 
 
 @pytest.fixture
