@@ -27,7 +27,8 @@ def _given(options: Options, database: str) -> dict[str, Any]:
 
 def _requeue(job_id: UUID, database: str, options: Options) -> str:
     given = _given(options, database)
-    refused = operate.requeue([job_id], spread=RequeueForm.spread(options), **given).refused
+    replay = UUID(options["replay"])
+    refused = operate.requeue([job_id], replay=replay, spread=RequeueForm.spread(options), **given).refused
     return refused[0].problem if refused else ""
 
 

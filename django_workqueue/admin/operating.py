@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from ..domain.ids import new_id
 from .base import ReadOnlyMixin
 from .changelist import capped_count
 from .operations import LIMIT, Operation, Tally, perform
@@ -145,7 +146,8 @@ def form_of(operation: Operation, data: Any = None, *, row: Any = None) -> Optio
 
 
 def options_of(request: HttpRequest, form: OptionsForm | None) -> dict[str, Any]:
-    """Return what was asked for, by whom, and whose rows that person may touch."""
+    """Return what was asked for, by whom, whose rows that person may touch, and an id for what comes of it."""
     tenants = scope_of(request).tenants
     ours = {"by": name_of(request.user), "tenants": None if tenants is None else sorted(tenants)}
+    ours["replay"] = str(new_id())
     return {**(form.cleaned_data if form else {}), **ours}

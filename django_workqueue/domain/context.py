@@ -19,6 +19,8 @@ SCHEDULE, SCHEDULED_FOR = "_schedule", "_scheduled_for"
 """Keys of the metadata that a schedule gives its jobs: its name, and the firing that they stand for."""
 COPY_OF = "_copy_of"
 """Key of the metadata that a copy of another job has: the id of that one."""
+REPLAY = "_replay"
+"""Key of the metadata that a requeued job has: the id of the request that put it back, with others or alone."""
 
 
 @runtime_checkable

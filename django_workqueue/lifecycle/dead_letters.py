@@ -11,7 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from ..conf import get_settings
+from ..domain.context import REPLAY
 from ..domain.encoding import encode
+from ..domain.ids import new_id
 from ..domain.masking import unmasked
 from ..domain.registry import check_fit, resolve
 from ..domain.scope import Scope, Tenants
@@ -47,6 +49,8 @@ class Requeued:
 
     job_ids: list[UUID] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
+    replay: UUID = field(default_factory=new_id)
+    """What the jobs that came back have in common: it stands in their metadata and in the log."""
 
 
 def requeue(
@@ -56,6 +60,7 @@ def requeue(
     queue: str | None = None,
     spread: timedelta | None = None,
     delay: timedelta | None = None,
+    replay: UUID | None = None,
     tenant: Tenants = None,
     database: str | None = None,
 ) -> Requeued:
@@ -64,17 +69,19 @@ def requeue(
 
     Id, history and keys stay. ``queue`` moves them to another one; ``delay`` makes them due that long from now, and
     ``spread`` each at a moment of its own within that time, drawn from its id. Each is a transaction of its own; one
-    that cannot come back is refused by name and does not stop the others. With ``tenant``, those of others are not
-    found. Raises InvalidJobError when ``attempts`` is not from 1 to 32767, and for what is no name of a queue, no delay
-    and no time to spread over.
+    that cannot come back is refused by name and does not stop the others. ``replay`` is an id for all of it, by default
+    a new one, which each that comes back has in its metadata. With ``tenant``, those of others are not found. Raises
+    InvalidJobError when ``attempts`` is not from 1 to 32767, and for what is no name of a queue, no delay and no time
+    to spread over.
     """
     changes = check_changes(attempts, queue, spread=spread, delay=delay)
-    store, done = store_for(database), Requeued()
+    store, done = store_for(database), Requeued(replay=replay or new_id())
     jobs = []
     for job_id in ids:
         after = (delay or timedelta()) + (spread * _share(job_id) if spread else timedelta())
         try:
-            job = _requeue_one(store, job_id, attempts=attempts, after=after, changes=changes, tenant=tenant)
+            given: dict[str, Any] = {"attempts": attempts, "after": after, "changes": changes, "tenant": tenant}
+            job = _requeue_one(store, job_id, replay=done.replay, **given)
         except (JobNotFoundError, DuplicateJobError) as error:
             done.refused.append(Refusal(job_id, str(error)))
             continue
@@ -105,7 +112,8 @@ def amend(
     changes = check_changes(attempts, queue, delay=delay)
     changes |= other_arguments(job_id, args=args, kwargs=kwargs, tenant=tenant, database=database)
     store, after = store_for(database), delay or timedelta()
-    _announce(store, [_requeue_one(store, job_id, attempts=attempts, after=after, changes=changes, tenant=tenant)])
+    given: dict[str, Any] = {"attempts": attempts, "after": after, "changes": changes, "tenant": tenant}
+    _announce(store, [_requeue_one(store, job_id, replay=new_id(), **given)])
 
 
 def other_arguments(
@@ -198,13 +206,16 @@ def _requeue_one(
     job_id: UUID,
     *,
     attempts: int | None,
+    replay: UUID,
     after: timedelta,
     changes: Mapping[str, Any],
     tenant: Tenants,
 ) -> Job:
     attempts = attempts or _attempts_of(store, job_id, changes.get("queue"))
-    job = store.requeue(job_id, attempts=attempts, tenant=tenant, after=after, changes=changes)
+    notes = {REPLAY: str(replay)}
+    job = store.requeue(job_id, attempts=attempts, tenant=tenant, after=after, changes=changes, notes=notes)
     fields = {"job_id": str(job_id), "task": job.task, "idempotency_key": idempotency_key(job.tenant, job_id)}
+    fields["replay"] = str(replay)
     logger.info("Job %s of %s was requeued.", job_id, job.task, extra=fields)
     return job
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from django.db.models import F, Model, Q, QuerySet, Value
 
+from ..domain.encoding import decode, encode
 from ..domain.scope import Scope, Tenants
 from ..domain.states import JobState
 from ..exceptions import DuplicateJobError, JobNotFoundError
@@ -75,13 +77,14 @@ class Operating(Flowing, Stepping):
         tenant: Tenants = None,
         after: timedelta | None = None,
         changes: Mapping[str, Any] = MappingProxyType({}),
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> Job:
         """
         Put a dead letter back as a ready or blocked job with ``attempts`` further tries; id, history and key stay.
 
-        ``after`` makes it scheduled instead, to be due then; ``changes`` are columns that it shall have otherwise. With
-        ``tenant``, another tenant's is not found. Raises JobNotFoundError, or DuplicateJobError when a live job has the
-        same id or dedupe key.
+        ``after`` makes it scheduled instead, to be due then; ``changes`` are columns that it shall have otherwise, and
+        ``notes`` are added to its metadata. With ``tenant``, another tenant's is not found. Raises JobNotFoundError, or
+        DuplicateJobError when a live job has the same id or dedupe key.
         """
         with self.transaction():
             letters = self._dead_letters(job_id, tenant)
@@ -97,6 +100,7 @@ class Operating(Flowing, Stepping):
             now = self.now()
             due = {"ready_at": now + (after or timedelta()), "state": _state_of(letter, after)}
             job = Job(**copied(letter) | counts | due | dict(changes))
+            job.metadata = _noted(job.metadata, notes)
             if job.dedupe_expires_at is not None and job.dedupe_expires_at <= now:
                 job.dedupe_key = job.dedupe_expires_at = None
             self._insert_unless_live(job)
@@ -213,6 +217,14 @@ class Operating(Flowing, Stepping):
                 model._default_manager.using(self.alias).update(**changes)
             # Unlike a job's, a schedule's time is one of the calendar: which it was is not forgotten.
             Schedule.objects.using(self.alias).update(skew=F("skew") + step)
+
+
+def _noted(metadata: str, notes: Mapping[str, str]) -> str:
+    """Return stored metadata with ``notes``; as they are where they cannot be read, for the attempt to say so."""
+    try:
+        return encode({**decode(metadata, dict), **notes}, "metadata", sys.maxsize) if notes else metadata
+    except ValueError:
+        return metadata
 
 
 def _state_of(letter: DeadLetter, after: timedelta | None) -> JobState:

@@ -163,6 +163,8 @@ def test_large_operation_is_a_job_that_skips_clashes_and_names_them(operator):
     first, *others = log()
     assert first.startswith("Requeue dead letters: all that match q=tenant%3Aacme.")
     assert others == ["Requeued. Reason: vendor is back."] * 120
+    marks = {live.decoded_metadata["_replay"] for live in Job.objects.exclude(pk=holder.pk)}
+    assert marks == {json.loads(job.kwargs)["options"]["replay"]}
 
 
 def test_job_asks_again_whether_the_person_may(operator):

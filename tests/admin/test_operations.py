@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django_workqueue.admin.dead_letters import DeadLetterAdminMixin
 from django_workqueue.admin.decisions import DISCARD, REQUEUE
 from django_workqueue.admin.operations import perform
+from django_workqueue.domain.ids import new_id
 from django_workqueue.models import DeadLetter
 from tests.factories import DeadLetterFactory
 
@@ -32,7 +33,7 @@ def test_letter_that_another_person_took_meanwhile_is_told(operation, problem):
         DeadLetterAdminMixin.keyset,
         user_id=User.objects.create_user("vera").pk,
         database="default",
-        options={"by": "vera", "tenants": None},
+        options={"by": "vera", "tenants": None, "replay": str(new_id())},
     )
 
     assert (tally.done, len(tally.problems), tally.more) == (1, 1, False)

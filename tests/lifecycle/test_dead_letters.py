@@ -96,3 +96,26 @@ def test_acknowledged_are_those_that_were_there():
     for given in ({"by": ""}, {"by": "olga", "note": "x" * 2001}, {"by": "olga", "note": "\x00"}):
         with pytest.raises(InvalidJobError):
             operate.acknowledge([letter.pk], **given)
+
+
+def test_what_was_requeued_together_has_an_id_in_common(caplog):
+    """Weeks later somebody asks which jobs were put back that night, and by which request."""
+    caplog.set_level("INFO", logger="django_workqueue.operate")
+    letters = [DeadLetterFactory(metadata='{"team":"shop"}') for _ in range(2)]
+
+    done = operate.requeue([letter.pk for letter in letters])
+    again = operate.requeue([DeadLetterFactory().pk])
+
+    metadata = [Job.objects.get(pk=letter.pk).decoded_metadata for letter in letters]
+    assert metadata == [{"team": "shop", "_replay": str(done.replay)}] * 2
+    assert again.replay != done.replay
+    assert [record.replay for record in caplog.records] == [str(done.replay)] * 2 + [str(again.replay)]
+
+
+def test_metadata_that_cannot_be_read_keep_nothing_from_coming_back():
+    """The attempt will say what is wrong with them."""
+    letter = DeadLetterFactory(metadata="[not json")
+
+    operate.requeue([letter.pk])
+
+    assert Job.objects.get(pk=letter.pk).metadata == "[not json"
