@@ -131,7 +131,8 @@ def test_number_of_statements_does_not_grow_with_the_rows(subcommand, django_ass
     JobFactory.create_batch(30)
     DeadLetterFactory.create_batch(30, failures=2)
 
-    with django_assert_max_num_queries(4):
+    # On PostgreSQL two savepoints and the pinning of plans are among them.
+    with django_assert_max_num_queries(8):
         report(subcommand, "--queue=default", "--limit=30")
 
 
@@ -301,9 +302,8 @@ def test_looking_locks_nothing():
 
     statements = [query["sql"] for query in caught.captured_queries]
     assert statements
-    assert not [
-        sql for sql in statements if not sql.lstrip().startswith(("SELECT", "WITH", "DECLARE")) or "FOR UPDATE" in sql
-    ]
+    harmless = ("SELECT", "WITH", "DECLARE", "SET LOCAL", "SAVEPOINT", "RELEASE")
+    assert not [sql for sql in statements if not sql.lstrip().startswith(harmless) or "FOR UPDATE" in sql]
 
 
 def test_age_is_told_in_its_largest_unit():
