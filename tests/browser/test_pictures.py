@@ -96,7 +96,8 @@ def test_every_screen_has_its_pictures(open_browser, shop, tmp_path, monkeypatch
     monkeypatch.setattr(admin.site, "site_header", "Shop administration")
     play()
     page = open_browser(viewport={"width": WIDTH, "height": HEIGHT})
-    page.add_init_script("localStorage.setItem('django.admin.navSidebarIsOpen', 'false')")
+    page.goto(address("queue", name="overview"))
+    page.evaluate("localStorage.setItem('django.admin.navSidebarIsOpen', 'false')")
 
     names = screens()
     for name, where in names.items():
