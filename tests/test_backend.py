@@ -436,7 +436,7 @@ def test_one_bad_call_spoils_the_whole_batch_before_anything_is_written(django_a
 
 def test_member_that_is_no_call_is_refused():
     """A bare value is a slip: its tuple was forgotten."""
-    with pytest.raises(InvalidJobError, match="not a call"):
+    with pytest.raises(InvalidJobError, match="A call is of type str"):
         samples.return_it.enqueue_many(["one", "two"])
 
 
