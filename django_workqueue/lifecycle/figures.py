@@ -17,6 +17,7 @@ RANGES = {
     "6h": (timedelta(hours=6), timedelta(minutes=5)),
     "24h": (timedelta(hours=24), timedelta(minutes=30)),
     "7d": (timedelta(days=7), timedelta(hours=3)),
+    "30d": (timedelta(days=30), timedelta(hours=12)),
 }
 """How far back, and how long each bar of a chart is."""
 MOST_TASKS = 1000

@@ -74,7 +74,7 @@ __all__ = [
 
 logger = logging.getLogger("django_workqueue.operate")
 
-STATISTICS_RETENTION = timedelta(days=7)
+STATISTICS_RETENTION = timedelta(days=31)
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ def prune_all(*, batch: int = 1000, database: str | None = None) -> Pruned:
     """Delete all rows whose time is over, ``batch`` of each kind at a time, and return how many they were."""
     done = pruned = prune(batch=batch, database=database)
     # Not until nothing is found: on a busy system a row or two fall due during each round, and it would never end.
-    while max(pruned.finished, pruned.dead, pruned.minutes, pruned.workflows, pruned.steps) >= batch:
+    while max(pruned.finished, pruned.dead, pruned.minutes, pruned.workflows, pruned.steps, pruned.folded) >= batch:
         pruned = prune(batch=batch, database=database)
         done += pruned
     return done

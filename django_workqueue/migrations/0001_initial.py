@@ -309,6 +309,7 @@ class Migration(migrations.Migration):
                 ("task", models.CharField(max_length=300, verbose_name="task")),
                 ("minute", models.DateTimeField(verbose_name="minute")),
                 ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("is_hour", models.BooleanField(default=False, verbose_name="of an hour")),
                 ("done", models.PositiveIntegerField(default=0, verbose_name="done")),
                 ("failed", models.PositiveIntegerField(default=0, verbose_name="failed attempts")),
                 ("dead", models.PositiveIntegerField(default=0, verbose_name="died")),
@@ -321,6 +322,9 @@ class Migration(migrations.Migration):
                 "default_permissions": ("view",),
                 "constraints": [
                     models.UniqueConstraint(fields=("minute", "queue", "task", "worker"), name="dwq_minute")
+                ],
+                "indexes": [
+                    models.Index(fields=["minute"], condition=models.Q(is_hour=False), name="dwq_minute_single")
                 ],
             },
         ),

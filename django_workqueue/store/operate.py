@@ -25,12 +25,12 @@ from ..models import (
     Lease,
     Pause,
     Queue,
-    QueueMinute,
     Schedule,
     Step,
     Worker,
     Workflow,
 )
+from .rollups import Rollups
 from .settle import copied
 from .steps import Stepping
 from .workflows import Flowing
@@ -49,6 +49,8 @@ class Pruned:
     minutes: int = 0
     workflows: int = 0
     steps: int = 0
+    folded: int = 0
+    """Rollups of minutes that were added to those of their hours."""
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(
@@ -58,15 +60,16 @@ class Pruned:
             self.minutes + other.minutes,
             self.workflows + other.workflows,
             self.steps + other.steps,
+            self.folded + other.folded,
         )
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.finished + self.dead + self.workers + self.minutes + self.workflows + self.steps
+        return self.finished + self.dead + self.workers + self.minutes + self.workflows + self.steps + self.folded
 
 
-class Operating(Flowing, Stepping):
+class Operating(Flowing, Stepping, Rollups):
     """Deliberate acts on single rows, and pruning in small batches."""
 
     def requeue(
@@ -160,6 +163,7 @@ class Operating(Flowing, Stepping):
             minutes=self._prune_minutes(self._old_minutes(statistics_retention), batch),
             workflows=self.prune_workflows(batch),
             steps=self._prune_steps(batch, step_retention),
+            folded=self._fold_minutes(batch, statistics_retention),
         )
 
     def prunable(self, *, cap: int, dead_retention: timedelta | None, statistics_retention: timedelta) -> Pruned:
@@ -171,6 +175,7 @@ class Operating(Flowing, Stepping):
             minutes=self._old_minutes(statistics_retention)[:cap].count(),
             workflows=self.old_workflows()[:cap].count(),
             steps=self._old_steps(needed=False)[:cap].count(),
+            folded=self._long_over(statistics_retention)[:cap].count(),
         )
 
     def _old_finished(self) -> QuerySet[FinishedJob]:
@@ -181,9 +186,6 @@ class Operating(Flowing, Stepping):
 
     def _old_workers(self) -> QuerySet[Worker]:
         return Worker.objects.using(self.alias).filter(seen_at__lt=self.now() - timedelta(days=1))
-
-    def _old_minutes(self, retention: timedelta) -> QuerySet[QueueMinute]:
-        return QueueMinute.objects.using(self.alias).filter(minute__lt=self.now() - retention).order_by("minute")
 
     def _prune_jobs(self, over: QuerySet[Any], batch: int) -> int:
         """
@@ -199,10 +201,6 @@ class Operating(Flowing, Stepping):
             again = set(Job.objects.using(self.alias).filter(pk__in=ids).values_list("pk", flat=True))
             Failure.objects.using(self.alias).filter(job_id__in=[pk for pk in ids if pk not in again]).delete()
         return count
-
-    def _prune_minutes(self, over: QuerySet[QueueMinute], batch: int) -> int:
-        ids = list(over.values_list("pk", flat=True)[:batch])
-        return QueueMinute.objects.using(self.alias).filter(pk__in=ids).delete()[0] if ids else 0
 
     def shift(self, seconds: float) -> None:
         """

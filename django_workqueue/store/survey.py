@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from ..models import DeadLetter, Failure, FinishedJob, Job, QueueMinute, Schedule, Worker
 from .few import Picking
+from .rollups import KEPT_BY_MINUTE
 
 LOOKED_THROUGH = 1000
 """Rows, the newest of a table, among which something is looked for."""
@@ -168,10 +169,17 @@ class Surveying(Picking):
         return [(queue, task, Passed(*sums)) for queue, task, *sums in rows[:limit]]
 
     def histograms(self, since: datetime, queue: str = "", task: str = "") -> Iterator[tuple[str, str, str, str]]:
-        """Yield queue, task, waits and runs of the newest rollups from ``since`` on, MINUTES_READ at most."""
+        """
+        Yield queue, task, waits and runs of the rollups from ``since`` on, the newest first, MINUTES_READ at most.
+
+        Hours go before minutes: a month is better told by all its days but some hours than by its last hours alone.
+        """
         rows = self._minutes(since, queue, task).order_by("-minute", "-queue", "-task", "-worker")
         columns = rows.values_list("queue", "task", "wait_histogram", "run_histogram")
-        yield from columns[:MINUTES_READ].iterator(chunk_size=2000)
+        by_minute = self.now() - KEPT_BY_MINUTE
+        hours = list(columns.filter(is_hour=True, minute__lt=by_minute)[:MINUTES_READ]) if since < by_minute else []
+        yield from hours
+        yield from columns.filter(is_hour=False)[: MINUTES_READ - len(hours)].iterator(chunk_size=2000)
 
     def attempts_taken(self) -> Counter[int]:
         """Count how many attempts each of the newest finished jobs and dead letters took."""

@@ -122,6 +122,13 @@ MINUTE = {
     "wait_histogram": "'1,2,3,4,5,6,7,8,9,' || i %% 9",
     "run_histogram": "'0,0,0,4,5,6,7,8,9,' || i %% 9",
 }
+# What a worker's prune has made of those that are older than a day: ten rows an hour.
+HOUR = MINUTE | {
+    "minute": "date_trunc('hour', statement_timestamp()) - (26 + (%(last)s - i) / 10) * interval '1 hour'",
+    "worker": "''",
+    "is_hour": "true",
+    "done": "12000 + i %% 7",
+}
 LEASE = {
     "worker": f"'worker-' || i %% {WORKERS}",
     "queue": "'default'",
@@ -199,6 +206,8 @@ class Month:
     groups: int
     minutes: int
     """Rollups, forty for each minute of the clock."""
+    hours: int
+    """Rollups of what is older than a day, ten for each hour."""
     workflows: int
 
     def tables(self) -> Iterator[tuple[type[Model], dict[str, str], int]]:
@@ -214,6 +223,7 @@ class Month:
         yield Failure, FAILED, 2 * self.dead
         yield Step, STEPS, self.dead
         yield QueueMinute, MINUTE, self.minutes
+        yield QueueMinute, HOUR, self.hours
         yield Workflow, FLOW, self.workflows
         yield WorkflowMember, MEMBER, _MEMBERS * self.workflows
 
@@ -228,5 +238,13 @@ class Month:
             insert(database, model, columns, rows, **counts)
 
 
-THOUSAND = Month(live=1000, finished=1000, dead=1000, groups=300, minutes=1000, workflows=1000)
-FULL = Month(live=1_000_000, finished=5_000_000, dead=50_000, groups=500, minutes=40 * 60 * 24 * 30, workflows=20_000)
+THOUSAND = Month(live=1000, finished=1000, dead=1000, groups=300, minutes=1000, hours=1000, workflows=1000)
+FULL = Month(
+    live=1_000_000,
+    finished=5_000_000,
+    dead=50_000,
+    groups=500,
+    minutes=40 * 60 * 25,
+    hours=10 * 24 * 29,
+    workflows=20_000,
+)

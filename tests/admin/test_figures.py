@@ -44,7 +44,7 @@ def test_each_task_is_told_with_its_percentiles(viewer):
     assert "range=24h&amp;queue=mail&amp;task=shop.tasks.send" in found.content.decode()
 
 
-@pytest.mark.parametrize("period", ["1h", "6h", "24h", "7d"])
+@pytest.mark.parametrize("period", ["1h", "6h", "24h", "7d", "30d"])
 def test_every_range_can_be_narrowed(viewer, period):
     """By queue and by task."""
     QueueMinuteFactory(queue="mail", task="a")

@@ -57,7 +57,8 @@ def old_rows(db, settings):
     FinishedJobFactory.create_batch(5, expires_at=ago(minutes=1))
     DeadLetterFactory.create_batch(3, died_at=ago(days=31))
     WorkerFactory(seen_at=ago(days=2))
-    QueueMinuteFactory.create_batch(2, minute=ago(days=8))
+    QueueMinuteFactory.create_batch(2, minute=ago(days=40))
+    QueueMinuteFactory(minute=ago(days=2))
     StepFactory.create_batch(3, expires_at=ago(minutes=1))
     for factory in (FinishedJobFactory, DeadLetterFactory, WorkerFactory, QueueMinuteFactory, StepFactory):
         factory()
@@ -83,11 +84,12 @@ def test_prune_deletes_all_that_is_over_and_says_how_much(old_rows, batch):
         "minutes": 2,
         "workflows": 0,
         "steps": 3,
-        "total": 14,
+        "folded": 1,
+        "total": 15,
         "dry_run": False,
         "capped": [],
     }
-    assert left() == [1, 1, 1, 1, 1]
+    assert left() == [1, 1, 1, 2, 1]
 
 
 def test_prune_tells_people_in_words(old_rows):
@@ -102,7 +104,8 @@ def test_prune_tells_people_in_words(old_rows):
         ["2", "minutes of statistics"],
         ["0", "rows of workflows"],
         ["3", "steps of jobs that are over"],
-        ["14", "in all"],
+        ["1", "minutes of statistics, added to their hours"],
+        ["15", "in all"],
     ]
 
 
@@ -112,7 +115,7 @@ def test_dry_run_deletes_nothing(old_rows):
 
     found = report("prune", "--dry-run")
 
-    assert (found["finished"], found["dead"], found["workers"], found["minutes"]) == (5, 3, 1, 2)
+    assert (found["finished"], found["dead"], found["minutes"], found["folded"]) == (5, 3, 2, 1)
     assert found["dry_run"]
     assert left() == before
     assert call("prune", "--dry-run").startswith("To be deleted:")
@@ -127,7 +130,7 @@ def test_dry_run_stops_counting_at_its_cap_and_says_so(old_rows, monkeypatch):
     text = call("prune", "--dry-run")
     assert "4 finished jobs or more" in text
     assert "3 dead letters\n" in text
-    assert "13 in all or more" in text
+    assert "14 in all or more" in text
 
 
 def test_dead_letters_are_kept_for_ever_by_default(db):

@@ -23,6 +23,7 @@ _KINDS = {
     "minutes": "minutes of statistics",
     "workflows": "rows of workflows",
     "steps": "steps of jobs that are over",
+    "folded": "minutes of statistics, added to their hours",
 }
 
 
