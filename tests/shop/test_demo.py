@@ -44,13 +44,23 @@ def demo(environment):
         def start(*options):
             command = [sys.executable, BASE_DIR / "manage.py", "demo", *options]
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+                preexec_fn=hear_of_interrupts,  # noqa: PLW1509 - no thread of ours holds a lock meanwhile
             )
             stack.enter_context(process)
             stack.callback(process.terminate)
             return process
 
         yield start
+
+
+def hear_of_interrupts():
+    """Undo what a shell does to all that it runs in its background, tests among them: SIGINT is ignored there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def read_until(process, pattern, *, times=1):
