@@ -28,7 +28,7 @@ from tests.store.explaining import Plan, explained
 pytestmark = [pytest.mark.postgresql, pytest.mark.django_db, pytest.mark.timeout(600)]
 
 WINDOW = 2500
-ROWS = Month(live=40_000, finished=40_000, dead=12_000, groups=300, minutes=20_000, workflows=2000)
+ROWS = Month(live=40_000, finished=40_000, dead=12_000, groups=300, minutes=20_000, hours=2000, workflows=2000)
 MOST_DISCARDED = 3 * WINDOW
 """A full page and a count may be found sooner past rows of others than in an order that must be sorted."""
 MOST_PAGES = 30_000
