@@ -75,6 +75,8 @@ __all__ = [
 logger = logging.getLogger("django_workqueue.operate")
 
 STATISTICS_RETENTION = timedelta(days=31)
+PATIENCE = timedelta(seconds=20)
+"""How long one statement of what only reads may take, where nobody waits for a page."""
 
 
 @dataclass(slots=True)
@@ -196,10 +198,15 @@ def reap_once(*, database: str | None = None) -> list[Reclaimed]:
 
 
 def stats(*, database: str | None = None) -> list[QueueStats]:
-    """Return the statistics of every queue, in name order, from bounded reads."""
+    """
+    Return the statistics of every queue, in name order, from bounded reads.
+
+    Raises OperationalError when one of them takes longer than PATIENCE.
+    """
     store = store_for(database)
-    patterns = [worker.queues for worker in store.live_workers(silence())]
-    return store.stats(lambda name: sum(serves(served, name) for served in patterns))
+    with store.looking(PATIENCE):
+        patterns = [worker.queues for worker in store.live_workers(silence())]
+        return store.stats(lambda name: sum(serves(served, name) for served in patterns))
 
 
 def serves(patterns: str, queue: str) -> bool:

@@ -78,7 +78,11 @@ class Surveying(Picking):
 
     @contextmanager
     def looking(self, most: timedelta) -> Iterator[None]:  # noqa: ARG002 - PostgreSQL's does
-        """Run a block that only reads, in which no statement may take longer than ``most``, where that can be had."""
+        """
+        Run a block that only reads, in which no statement may take longer than ``most``, where that can be had.
+
+        Within another such block, what that one allows holds.
+        """
         # No transaction: where one writer stands for all, an open one could be that writer.
         yield
 
@@ -177,9 +181,10 @@ class Surveying(Picking):
         rows = self._minutes(since, queue, task).order_by("-minute", "-queue", "-task", "-worker")
         columns = rows.values_list("queue", "task", "wait_histogram", "run_histogram")
         by_minute = self.now() - KEPT_BY_MINUTE
-        hours = list(columns.filter(is_hour=True, minute__lt=by_minute)[:MINUTES_READ]) if since < by_minute else []
+        # Told apart by the worker that an hour has not: the index that has it has the task too, is_hour's has neither.
+        hours = list(columns.filter(worker="", minute__lt=by_minute)[:MINUTES_READ]) if since < by_minute else []
         yield from hours
-        yield from columns.filter(is_hour=False)[: MINUTES_READ - len(hours)].iterator(chunk_size=2000)
+        yield from columns.filter(worker__gt="")[: MINUTES_READ - len(hours)].iterator(chunk_size=2000)
 
     def attempts_taken(self) -> Counter[int]:
         """Count how many attempts each of the newest finished jobs and dead letters took."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
@@ -40,12 +41,28 @@ ORDER BY n_dead_tup DESC
 """
 
 
+_LOOKING: ContextVar[str | None] = ContextVar("django_workqueue_looking", default=None)
+"""The database that is looked at already: who looks while looking is bounded as it is, and pays nothing more."""
+
+
 class PostgresSurveying(Surveying):
     """The looks that only PostgreSQL offers."""
 
     @contextmanager
     def looking(self, most: timedelta) -> Iterator[None]:
         """See Surveying.looking. In a read-only transaction the server itself refuses a lock on a row."""
+        if _LOOKING.get() == self.alias:
+            yield
+            return
+        token = _LOOKING.set(self.alias)
+        try:
+            with self._reading(most):
+                yield
+        finally:
+            _LOOKING.reset(token)
+
+    @contextmanager
+    def _reading(self, most: timedelta) -> Iterator[None]:
         with transaction.atomic(using=self.alias):
             milliseconds = int(most.total_seconds() * 1000)
             with self.connection.cursor() as cursor:

@@ -10,6 +10,7 @@ from django.db.models.expressions import RawSQL
 
 from django_workqueue.admin import looking
 from django_workqueue.admin.base import ReadOnlyMixin
+from django_workqueue.lifecycle import operate
 from django_workqueue.models import Job
 from tests.admin.pages import page
 from tests.factories import DeadLetterFactory, JobFactory
@@ -115,3 +116,26 @@ def test_embedded_database_is_looked_at_without_a_transaction(viewer):
     JobFactory()
 
     assert viewer.get(page("job")).status_code == 200
+
+
+@pytest.mark.postgresql
+def test_statistics_leave_the_transaction_of_their_caller_as_it_was():
+    """They are asked for by views and tasks that write before and after."""
+    JobFactory()
+    before = settings()
+
+    operate.stats()
+
+    assert settings() == before
+    JobFactory()
+    assert Job.objects.count() == 2
+
+
+@pytest.mark.postgresql
+def test_who_looks_while_looking_is_bounded_as_before(store):
+    """A page gives its statements less time than a program does."""
+    with store.looking(timedelta(seconds=3)), store.looking(timedelta(seconds=20)):
+        assert settings()[0] == "3s"
+
+    with store.looking(timedelta(seconds=20)):
+        assert settings()[0] == "20s"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -21,6 +20,7 @@ from ...exceptions import (
     TaskNotRegisteredError,
     WorkQueueError,
 )
+from ...lifecycle.operate import PATIENCE
 from ...store import store_for
 from ...worker.process import EXIT_CRASHED, EXIT_USAGE
 from ..base import QueueCommand
@@ -28,8 +28,6 @@ from ..subcommands import SUBCOMMANDS
 from ..subcommands.base import Subcommand
 from ..words import harmless, printable
 
-PATIENCE = timedelta(seconds=20)
-"""How long one statement of a subcommand that only reads may take."""
 FAULTS_OF_USAGE = (
     ImproperlyConfigured,
     ConnectionDoesNotExist,
