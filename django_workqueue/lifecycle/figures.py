@@ -108,7 +108,7 @@ def figures(period: str, *, queue: str = "", task: str = "", database: str | Non
     span, step = RANGES[period]
     now = store.now()
     since = _start(now, span, step)
-    waits, runs, read = _times(store.histograms(since, queue, task))
+    waits, runs, read = _times(store.histograms(since, now, queue, task))
     tasks = [
         TaskFigures(name, path, passed, waits.get((name, path), Times()), runs.get((name, path), Times()))
         for name, path, passed in store.passed_by_task(since, MOST_TASKS, queue, task)
@@ -127,8 +127,9 @@ def figures(period: str, *, queue: str = "", task: str = "", database: str | Non
 def by_queue(period: str, *, database: str | None = None) -> dict[str, QueueFigures]:
     """Return the figures of each queue that did something within one of RANGES, by two statements."""
     store = store_for(database)
-    since = _start(store.now(), *RANGES[period])
-    waits, runs, _read = _times((queue, "", waited, ran) for queue, _task, waited, ran in store.histograms(since))
+    now = store.now()
+    since = _start(now, *RANGES[period])
+    waits, runs, _read = _times((queue, "", waited, ran) for queue, _task, waited, ran in store.histograms(since, now))
     return {
         queue: QueueFigures(passed, waits.get((queue, ""), Times()), runs.get((queue, ""), Times()))
         for queue, passed in store.passed_by_queue(since).items()

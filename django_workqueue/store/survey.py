@@ -172,7 +172,9 @@ class Surveying(Picking):
         )
         return [(queue, task, Passed(*sums)) for queue, task, *sums in rows[:limit]]
 
-    def histograms(self, since: datetime, queue: str = "", task: str = "") -> Iterator[tuple[str, str, str, str]]:
+    def histograms(
+        self, since: datetime, now: datetime, queue: str = "", task: str = ""
+    ) -> Iterator[tuple[str, str, str, str]]:
         """
         Yield queue, task, waits and runs of the rollups from ``since`` on, the newest first, MINUTES_READ at most.
 
@@ -180,7 +182,7 @@ class Surveying(Picking):
         """
         rows = self._minutes(since, queue, task).order_by("-minute", "-queue", "-task", "-worker")
         columns = rows.values_list("queue", "task", "wait_histogram", "run_histogram")
-        by_minute = self.now() - KEPT_BY_MINUTE
+        by_minute = now - KEPT_BY_MINUTE
         # Told apart by the worker that an hour has not: the index that has it has the task too, is_hour's has neither.
         hours = list(columns.filter(worker="", minute__lt=by_minute)[:MINUTES_READ]) if since < by_minute else []
         yield from hours
