@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,16 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 BLOCKED_BY_US = "SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
 
+def wait_until_it_is_blocked(future: Future[Any]) -> None:
+    """Wait until another connection waits for what this one holds."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with connection.cursor() as cursor:
+        while not cursor.execute(BLOCKED_BY_US) or cursor.fetchone() is None:
+            assert not future.done(), "it did not wait"
+            assert time.monotonic() < deadline, "it did not come so far"
+            time.sleep(0.01)
+
+
 @contextmanager
 def while_it_waits(workflow: Workflow, act: Callable[[], Any]) -> Iterator[None]:
     """Hold a workflow, let ``act`` run into it on another connection, and let both go on in the end."""
@@ -43,12 +53,7 @@ def while_it_waits(workflow: Workflow, act: Callable[[], Any]) -> Iterator[None]
         with transaction.atomic():
             Workflow.objects.select_for_update().get(pk=workflow.pk)
             future = pool.submit(closing)
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            with connection.cursor() as cursor:
-                while not cursor.execute(BLOCKED_BY_US) or cursor.fetchone() is None:
-                    assert not future.done(), "it did not wait for the workflow"
-                    assert time.monotonic() < deadline, "it did not come so far"
-                    time.sleep(0.01)
+            wait_until_it_is_blocked(future)
             yield
         future.result(PATIENCE_SECONDS)
 

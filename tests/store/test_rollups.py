@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -19,7 +18,7 @@ from tests.factories import QueueMinuteFactory
 from tests.racing import PATIENCE_SECONDS, race
 
 from .explaining import explained
-from .test_locks import BLOCKED_BY_US
+from .test_locks import wait_until_it_is_blocked
 
 pytestmark = pytest.mark.django_db
 
@@ -40,16 +39,6 @@ def fold(store=None, *, batch=1000):
 def sums():
     """Return what all rollups add up to."""
     return tuple(QueueMinute.objects.aggregate(done=Sum("done"), failed=Sum("failed"), dead=Sum("dead")).values())
-
-
-def wait_until_it_is_blocked(future: Future):
-    """Wait until another connection waits for what this one holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with connection.cursor() as cursor:
-        while not cursor.execute(BLOCKED_BY_US) or cursor.fetchone() is None:
-            assert not future.done(), "it did not wait"
-            assert time.monotonic() < deadline, "it did not come so far"
-            time.sleep(0.01)
 
 
 def test_minutes_of_an_hour_become_one_row_after_a_day(store):
